@@ -1,0 +1,204 @@
+"""Early, partial release of a job's ranks: the state machine of one job as pure functions, and readers for its logs.
+
+The machine (``Job``, ``apply``, ``decide``) and its events need attrs and pyroaring alone. The readers of logs and of
+R are imported when first used, and need the extra ``[cli]``.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .check import (
+    MEANING,
+    UNKNOWN,
+    Finding,
+    Hold,
+    NotALogStartError,
+    Report,
+    begin_report,
+    check_entries,
+    known_ranks,
+)
+from .events import (
+    Alloc,
+    Clean,
+    Depend,
+    DependencyAdd,
+    DependencyRemove,
+    Entry,
+    EpilogFinish,
+    EpilogStart,
+    Event,
+    Finish,
+    FluxRestart,
+    Free,
+    Invalidate,
+    JobException,
+    JobspecUpdate,
+    Malformed,
+    Memo,
+    PartialFree,
+    Priority,
+    PrologFinish,
+    PrologStart,
+    Release,
+    ResourceUpdate,
+    SetFlags,
+    Start,
+    Submit,
+    Unknown,
+    Urgency,
+    Validate,
+    looks_cut_short,
+    make_event,
+    to_context,
+)
+from .fragment import (
+    Fragment,
+)
+from .hostlist import (
+    Hostlist,
+    HostlistError,
+)
+from .idset import (
+    ALL_RANKS,
+    MAX_ID,
+    NO_RANKS,
+    IdSet,
+    IdSetError,
+)
+from .job import (
+    Code,
+    Exec,
+    Holder,
+    HolderKind,
+    Job,
+    LastRank,
+    Phase,
+    ProtocolViolation,
+    apply,
+    decide,
+    effect,
+    guard,
+    restrict,
+    settle,
+)
+
+if TYPE_CHECKING:
+    from .eventlog import (
+        FORMS,
+        MAX_LINE,
+        LogError,
+        find_r,
+        open_log,
+        read_log,
+        read_r,
+        write_log,
+    )
+    from .resources import (
+        ResourceSet,
+        ResourceSetError,
+        ranks_of_summary,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALL_RANKS",
+    "FORMS",
+    "MAX_ID",
+    "MAX_LINE",
+    "MEANING",
+    "NO_RANKS",
+    "UNKNOWN",
+    "Alloc",
+    "Clean",
+    "Code",
+    "Depend",
+    "DependencyAdd",
+    "DependencyRemove",
+    "Entry",
+    "EpilogFinish",
+    "EpilogStart",
+    "Event",
+    "Exec",
+    "Finding",
+    "Finish",
+    "FluxRestart",
+    "Fragment",
+    "Free",
+    "Hold",
+    "Holder",
+    "HolderKind",
+    "Hostlist",
+    "HostlistError",
+    "IdSet",
+    "IdSetError",
+    "Invalidate",
+    "Job",
+    "JobException",
+    "JobspecUpdate",
+    "LastRank",
+    "LogError",
+    "Malformed",
+    "Memo",
+    "NotALogStartError",
+    "PartialFree",
+    "Phase",
+    "Priority",
+    "PrologFinish",
+    "PrologStart",
+    "ProtocolViolation",
+    "Release",
+    "Report",
+    "ResourceSet",
+    "ResourceSetError",
+    "ResourceUpdate",
+    "SetFlags",
+    "Start",
+    "Submit",
+    "Unknown",
+    "Urgency",
+    "Validate",
+    "apply",
+    "begin_report",
+    "check_entries",
+    "decide",
+    "effect",
+    "find_r",
+    "guard",
+    "known_ranks",
+    "looks_cut_short",
+    "make_event",
+    "open_log",
+    "ranks_of_summary",
+    "read_log",
+    "read_r",
+    "restrict",
+    "settle",
+    "to_context",
+    "write_log",
+]
+
+_SHELL = {
+    "FORMS": "eventlog",
+    "MAX_LINE": "eventlog",
+    "LogError": "eventlog",
+    "find_r": "eventlog",
+    "open_log": "eventlog",
+    "read_log": "eventlog",
+    "read_r": "eventlog",
+    "write_log": "eventlog",
+    "ResourceSet": "resources",
+    "ResourceSetError": "resources",
+    "ranks_of_summary": "resources",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SHELL:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f".{_SHELL[name]}", __name__)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{name} needs {error.name}: pip install 'partialrelease[cli]'") from error
+    return getattr(module, name)

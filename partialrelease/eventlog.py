@@ -1,0 +1,489 @@
+"""Read and write eventlogs in the forms in which Flux shows them. Everything is streamed, a line at a time.
+
+The forms, told apart by how each line begins:
+
+- RFC 18 JSON lines (``flux job eventlog --format=json``);
+- the text of ``flux job eventlog``: a time, the name, ``key=value`` with JSON values. The time is raw seconds, an
+  offset, ISO 8601, or the human form (``[Dec01 14:18]``, then ``[  +0.013]`` from there; colour codes are dropped).
+  The human form has neither year nor seconds: its times count from the first line's minute, and are only good to
+  the minute from one ``[Dec01 14:18]`` to the next;
+- the job manager's journal, many jobs interleaved: an event a line with ``id`` (and ``R`` on ``alloc``), or in its
+  native form ``{"id", "events": [...], "R"?, "jobspec"?}``.
+
+Files ending in ``.gz``, ``.xz`` and ``.zst`` are decompressed. Reading needs the extra ``[cli]``.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import json
+import lzma
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn, TextIO, cast
+
+import msgspec
+
+from .events import Alloc, Entry, Event, looks_cut_short, make_event, to_context
+from .idset import ALL_RANKS
+from .resources import ResourceSet, ResourceSetError, ranks_of_summary
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+__all__ = ["FORMS", "MAX_LINE", "LogError", "find_r", "open_log", "read_log", "read_r", "write_log"]
+
+MAX_LINE: Final = 16 << 20
+"""The longest line that is read, in bytes. A longer one is refused: memory stays bounded whatever comes."""
+
+_MAX_DEPTH: Final = 100
+_LONG: Final = 2 * _MAX_DEPTH  # a shorter line cannot be nested deeper
+_BRACE: Final = ord("{")
+_ABSENT: Final = msgspec.Raw()
+_tuple: Final = tuple.__new__  # makes an Entry, faster than its own constructor
+_KNOWN_MOST: Final = 4096  # how many different events a reader remembers
+_EXPECTED: Final = 'a JSON entry such as {"timestamp":1552593348.07,"name":"free"} (RFC 18)'
+_EXPECTED_TEXT: Final = "a line of `flux job eventlog` such as 1552593348.07 finish status=0"
+
+_NESTING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_TEXT_LINE: Final = re.compile(r"(\[[^\]\[{]*\]|[^\s\[]\S*) +(\S+)(?: (.*))?")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]+)?", re.ASCII)
+_OFFSET: Final = re.compile(r"\[ *([+-][0-9]{1,12}\.[0-9]+)\]", re.ASCII)
+_MINUTE: Final = re.compile(r"\[[A-Z][a-z]{2}[0-9]{2} [0-9]{2}:[0-9]{2}\]", re.ASCII)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_JSON_VALUE: Final = json.JSONDecoder(parse_constant=_no_constant)
+
+
+class LogError(Exception):
+    """A log or R cannot be read. ``source`` and ``line`` (from 1; 0: the whole file) say where."""
+
+    def __init__(self, source: str, line: int, message: str) -> None:
+        super().__init__(source, line, message)
+        self.source: Final = source
+        self.line: Final = line
+        self.message: Final = message
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.message}" if self.line else f"{self.source}: {self.message}"
+
+
+def _print_warning(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+_UNREADABLE: Final = (
+    msgspec.DecodeError,
+    UnicodeDecodeError,
+    RecursionError,
+    EOFError,
+    OSError,
+    lzma.LZMAError,
+    zstd.ZstdError,
+)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text: {error.reason} at byte {error.start + 1}"
+    if isinstance(error, RecursionError):
+        return f"nested deeper than {_MAX_DEPTH} levels"
+    if isinstance(error, EOFError | OSError | lzma.LZMAError | zstd.ZstdError):
+        return f"cannot be read on: {error}"
+    if isinstance(error, msgspec.DecodeError):
+        return f"not an eventlog entry: {error}; expected {_EXPECTED}"
+    return str(error)
+
+
+# -- files --
+
+
+def open_log(path: str, on_read: Callable[[int], object] | None = None) -> BinaryIO:
+    """Open a log: ``-`` is standard input; compressed files by their suffix.
+
+    ``on_read`` is called with the number of bytes read from the file (before decompression), as they are
+    read. Raises :class:`LogError` when the file cannot be opened.
+    """
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        raw: io.RawIOBase = io.FileIO(path)
+    except OSError as error:
+        raise LogError(path, 0, f"cannot be read: {error.strerror}") from None
+    if on_read is not None:
+        raw = _Counted(raw, on_read)
+    stream = io.BufferedReader(raw, 1 << 18)
+    suffix = Path(path).suffix
+    if suffix == ".gz":
+        return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stream)))
+    if suffix == ".xz":
+        return io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(stream)))
+    if suffix == ".zst":
+        return io.BufferedReader(cast(io.RawIOBase, zstd.ZstdFile(stream)))
+    return stream
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, on_read: Callable[[int], object]) -> None:
+        self._raw = raw
+        self._on_read = on_read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        count = self._raw.readinto(buffer)
+        self._on_read(count or 0)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def find_r(path: str) -> str | None:
+    """The file ``NAME.R`` beside the log ``NAME.eventlog`` (or ``NAME.human.txt.gz``, and so on), if there is one."""
+    log = Path(path)
+    name = log.name
+    for suffixes in (("gz", "xz", "zst"), ("eventlog", "json", "jsonl", "log", "ndjson", "txt"), ("human",)):
+        stem, _, suffix = name.rpartition(".")
+        if stem and suffix in suffixes:
+            name = stem
+    r = log.with_name(f"{name}.R")
+    return str(r) if r != log and r.is_file() else None
+
+
+def read_r(path: str) -> ResourceSet:
+    """Read a file that holds one R (RFC 20). Raises :class:`LogError`."""
+    try:
+        with open_log(path) as stream:
+            text = stream.read(MAX_LINE + 1)
+        if len(text) > MAX_LINE:
+            raise LogError(path, 0, f"R is longer than {MAX_LINE >> 20} MiB")
+        resources = ResourceSet.parse(text)
+        resources.hosts()
+        return resources
+    except (ResourceSetError, *_UNREADABLE) as error:
+        raise LogError(path, 0, _why(error)) from None
+
+
+# -- reading --
+
+
+class _Entry(msgspec.Struct, gc=False):
+    timestamp: float
+    name: str
+    context: msgspec.Raw = _ABSENT
+    id: int | None = None
+    R: msgspec.Raw = _ABSENT
+
+
+class _Message(msgspec.Struct, gc=False):
+    id: int
+    events: list[_Entry]
+    R: msgspec.Raw = _ABSENT
+
+
+_decode_context = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_message = msgspec.json.Decoder(_Message).decode
+
+
+class _BadLineError(Exception):
+    """A line is not an entry; the message says why and what was expected."""
+
+
+def read_log(
+    source: str,
+    stream: BinaryIO | None = None,
+    *,
+    resources: ResourceSet | None = None,
+    warn: Callable[[str], object] = _print_warning,
+) -> Iterator[Entry]:
+    """The entries of one log file, in order.
+
+    ``source`` is the path (or, with ``stream``, a name for messages). ``resources`` is the job's R, for a
+    log that has none of its own. ``warn`` is told what is odd but not wrong, such as a last line cut short.
+    Raises :class:`LogError` at the first line that is not an entry, and where there is no entry at all.
+    """
+    opened = open_log(source) if stream is None else stream
+    decode = msgspec.json.Decoder(_Entry).decode
+    text = _TextReader()
+    maker = _EntryMaker(resources)
+    known = maker.known.get
+    number = found = 0
+    raw = b""
+    try:
+        for raw in iter(partial(opened.readline, MAX_LINE), b""):
+            number += 1
+            line = raw
+            if line[0] != _BRACE or not line.isascii():
+                line = _inspect(line)
+                if not line:
+                    continue
+            if line[0] == _BRACE:
+                if len(line) > _LONG:
+                    _measure(line)
+                try:
+                    entry = decode(line)
+                except msgspec.ValidationError as error:
+                    for entry in _message_entries(line, error):
+                        yield maker.make(number, entry)
+                    found = number  # a message without events is one too
+                    continue
+                found = number
+                event = known((entry.name, bytes(entry.context)))
+                if event is not None and entry.timestamp > 0:
+                    yield _tuple(Entry, (number, entry.id, entry.timestamp, event, None))
+                else:
+                    yield maker.make(number, entry)
+            else:
+                time, name, context = text.read(line)
+                if not raw.endswith(b"\n") and looks_cut_short(name):
+                    raise _BadLineError
+                found = number
+                yield maker.make_from(number, None, time, name, context, _ABSENT)
+    except (_BadLineError, ResourceSetError, *_UNREADABLE) as error:
+        if raw.endswith(b"\n") or len(raw) == MAX_LINE or isinstance(error, msgspec.ValidationError):
+            raise LogError(source, number, _why(error)) from None
+        warn(f"{source}:{number}: the last line is cut short (a log still being written?) and was left out")
+    finally:
+        if stream is None:
+            opened.close()
+    if not found:
+        raise LogError(source, 0, f"no events in it; expected {_EXPECTED}")
+
+
+class _EntryMaker:
+    """Makes entries. Most events of a log say the same as one before: those it remembers."""
+
+    def __init__(self, resources: ResourceSet | None) -> None:
+        self._resources = resources
+        self.known: dict[tuple[str, bytes], Event] = {}
+
+    def make(self, line: int, entry: _Entry) -> Entry:
+        time = entry.timestamp
+        if time <= 0:
+            raise _BadLineError(f"timestamp {time} is not above zero; expected {_EXPECTED}")
+        name = entry.name
+        text = bytes(entry.context)
+        context = _decode_context(text) if text else None
+        made = self.make_from(line, entry.id, time, name, context, entry.R)
+        if name != "alloc" and len(text) < _LONG:
+            if len(self.known) >= _KNOWN_MOST:
+                self.known.clear()
+            self.known[name, text] = made.event
+        return made
+
+    def make_from(
+        self,
+        line: int,
+        job: int | None,
+        time: float,
+        name: str,
+        context: dict[str, Any] | None,
+        r: msgspec.Raw,
+    ) -> Entry:
+        if name != "alloc":
+            return Entry(line, job, time, make_event(name, context))
+        resources = ResourceSet.parse(r) if r else self._resources
+        if resources is None and context and (ranks := ranks_of_summary(context.get("annotations"))):
+            resources = ResourceSet(ranks)
+        ranks = ALL_RANKS if resources is None else resources.ranks
+        return Entry(line, job, time, make_event(name, context, ranks), resources)
+
+
+def _inspect(line: bytes) -> bytes:
+    """A line that is not plain JSON, without white space around it. Raises what makes it unreadable."""
+    if len(line) == MAX_LINE:
+        raise _BadLineError(f"longer than {MAX_LINE >> 20} MiB: not an eventlog; expected {_EXPECTED}")
+    if b"\0" in line:
+        raise _BadLineError(f"binary data; expected {_EXPECTED}")
+    line.decode()
+    return line.removeprefix(codecs.BOM_UTF8).strip()
+
+
+def _measure(line: bytes) -> None:
+    """Raises what makes a JSON line too long or too deep."""
+    if len(line) == MAX_LINE:
+        raise _BadLineError(f"longer than {MAX_LINE >> 20} MiB: not an eventlog; expected {_EXPECTED}")
+    if line.count(b"{") + line.count(b"[") > _MAX_DEPTH:
+        depth = 0
+        for token in _NESTING.finditer(line):
+            depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
+            if depth > _MAX_DEPTH:
+                raise RecursionError
+
+
+def _message_entries(line: bytes, not_an_entry: msgspec.ValidationError) -> list[_Entry]:
+    """The events of one message of the native journal, each with the message's id and R."""
+    try:
+        message = _decode_message(line)
+    except msgspec.ValidationError as error:
+        raise (error if b'"events"' in line else not_an_entry) from None
+    for entry in message.events:
+        entry.id = message.id
+        entry.R = message.R
+    return message.events
+
+
+class _TextReader:
+    """Reads the lines of ``flux job eventlog``. The human form makes it remember the time."""
+
+    def __init__(self) -> None:
+        self._first: datetime | None = None  # the first line's minute
+        self._minute: datetime | None = None  # the minute that `[  +0.013]` counts from
+        self._base = 0.0  # that minute's time
+        self._last = 0.0
+
+    def read(self, line: bytes) -> tuple[float, str, dict[str, Any]]:
+        text = _COLOUR.sub("", line.decode())
+        match = _TEXT_LINE.fullmatch(text)
+        if match is None:
+            hint = " (a JSON array? an eventlog has one entry a line)" if text.startswith(("[{", "[\n")) else ""
+            raise _BadLineError(
+                f"not an eventlog entry: {text[:40]!r}{hint}; expected {_EXPECTED}, or {_EXPECTED_TEXT}"
+            )
+        time, name, context = match.groups()
+        return self._time(time), name, _text_context(context or "")
+
+    def _time(self, text: str) -> float:
+        if match := _OFFSET.fullmatch(text):
+            self._last = self._base + float(match[1])
+            return self._last
+        if _MINUTE.fullmatch(text):
+            return self._time_of_minute(text)
+        try:
+            if _NUMBER.fullmatch(text):
+                return float(text)
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise _BadLineError(f"not a time: {text[:40]!r}; expected {_EXPECTED_TEXT}") from None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+    def _time_of_minute(self, text: str) -> float:
+        try:
+            minute = datetime.strptime(f"2000 {text}", "%Y [%b%d %H:%M]")  # 2000: the form has no year
+        except ValueError:
+            raise _BadLineError(f"not a date: {text!r}; expected {_EXPECTED_TEXT}") from None
+        if self._first is None:
+            self._first = minute
+        elif self._minute is not None and minute < self._minute:
+            self._first = self._first.replace(year=self._first.year - 4)  # New Year; leap years stay leap years
+        self._minute = minute
+        # The seconds are not known, but no line is before the one above it.
+        self._base = max(self._last, (minute - self._first).total_seconds())
+        self._last = self._base
+        return self._base
+
+
+def _text_context(text: str) -> dict[str, Any]:
+    context: dict[str, Any] = {}
+    place = 0
+    while place < len(text):
+        equals = text.find("=", place)
+        try:
+            if equals <= place:
+                raise ValueError
+            value, end = _JSON_VALUE.raw_decode(text, equals + 1)
+        except ValueError:
+            raise _BadLineError(f"not key=value: {text[place : place + 40]!r}; expected {_EXPECTED_TEXT}") from None
+        if text[end : end + 1] not in ("", " "):
+            raise _BadLineError(f"not key=value: {text[place : place + 40]!r}; expected {_EXPECTED_TEXT}")
+        context[text[place:equals]] = value
+        place = end + 1
+    return context
+
+
+# -- writing --
+
+
+def write_log(entries: Iterable[Entry], stream: TextIO, form: str = "json") -> None:
+    """Write entries in one of the ``FORMS``; reading them again gives the same events.
+
+    ``json`` and ``text`` are those of ``flux job eventlog``, ``human`` its ``-H`` (times in UTC, to be read again
+    as offsets), ``journal`` an event a line with ``id`` and ``R``, ``native`` the job manager's own messages.
+    The journal forms need entries with a job id (``ValueError`` otherwise).
+    """
+    write = FORMS[form]()
+    for entry in entries:
+        stream.write(write(entry) + "\n")
+
+
+def _object(entry: Entry) -> dict[str, Any]:
+    context = to_context(entry.event)
+    head = {"timestamp": entry.timestamp, "name": entry.event.name}
+    return head if context is None else {**head, "context": context}
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _write_json(entry: Entry) -> str:
+    return _compact(_object(entry))
+
+
+def _write_journal(entry: Entry) -> str:
+    return _compact({"id": _id(entry), **_object(entry), **_r(entry)})
+
+
+def _write_native(entry: Entry) -> str:
+    return _compact({"id": _id(entry), "events": [_object(entry)], **_r(entry)})
+
+
+def _id(entry: Entry) -> int:
+    if entry.job is None:
+        raise ValueError("a journal is written from entries that have a job id")
+    return entry.job
+
+
+def _r(entry: Entry) -> dict[str, Any]:
+    if not isinstance(entry.event, Alloc) or entry.event.ranks == ALL_RANKS:
+        return {}
+    resources = entry.resources or ResourceSet(entry.event.ranks)
+    return {"R": resources.to_json()}
+
+
+def _write_text(entry: Entry) -> str:
+    return f"{entry.timestamp:.6f} {_named(entry.event)}"
+
+
+def _named(event: Event) -> str:
+    context = to_context(event) or {}
+    return " ".join([event.name, *(f"{key}={_compact(value)}" for key, value in context.items())])
+
+
+def _human() -> Callable[[Entry], str]:
+    base = minute = float("-inf")
+
+    def write(entry: Entry) -> str:
+        nonlocal base, minute
+        time = entry.timestamp
+        if time // 60 == minute:
+            return f"[{time - base:+11.6f}] {_named(entry.event)}"
+        base, minute = time, time // 60
+        return f"[{datetime.fromtimestamp(time, UTC):%b%d %H:%M}] {_named(entry.event)}"
+
+    return write
+
+
+FORMS: Final[dict[str, Callable[[], Callable[[Entry], str]]]] = {
+    "json": lambda: _write_json,
+    "text": lambda: _write_text,
+    "human": _human,
+    "journal": lambda: _write_journal,
+    "native": lambda: _write_native,
+}

@@ -1,0 +1,126 @@
+"""Say what checking found: as JSON, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from .check import MEANING, UNKNOWN, Finding, Hold, Report, known_ranks
+from .idset import IdSet
+from .job import HolderKind
+from .resources import ResourceSet
+
+__all__ = ["finding_lines", "name_holder", "name_ranks", "name_time", "report_json", "report_line"]
+
+_A_YEAR: Final = 365 * 86400.0  # an earlier time is no date but an offset (the human form and --time-format=offset)
+_WIDEST: Final = 60
+
+
+def _text(ranks: IdSet) -> str | None:
+    return str(ranks) if known_ranks(ranks) else None
+
+
+def _hold_json(hold: Hold) -> dict[str, Any]:
+    holder = hold.holder
+    return {
+        "kind": holder.kind.value,
+        "description": None if holder.kind is HolderKind.EXEC else holder.description,
+        "ranks": _text(holder.ranks),
+        "since": None if hold.since == UNKNOWN else hold.since,
+    }
+
+
+def report_json(source: str, report: Report) -> dict[str, Any]:
+    """The object that ``check --format json`` prints for a job. Idsets are RFC 22 text, ``None`` where not known."""
+    job = report.state
+    return {
+        "source": source,
+        "job": report.job,
+        "phase": job.phase.value,
+        "events": report.events,
+        "allocated": _text(job.allocation),
+        "held": _text(job.held),
+        "released": _text(job.released),
+        "holders": [_hold_json(hold) for hold in report.holds()],
+        "violations": [
+            {
+                "line": finding.line,
+                "timestamp": finding.timestamp,
+                "event": finding.violation.event.name,
+                "code": finding.violation.code.value,
+                "ranks": _text(finding.violation.ranks),
+                "holders": [_hold_json(hold) for hold in finding.holds],
+                "message": finding.violation.message,
+            }
+            for finding in report.findings
+        ],
+    }
+
+
+def _cut(text: str, separator: str = ",") -> str:
+    """A long list, cut after an element."""
+    if len(text) <= _WIDEST:
+        return text
+    return text[: text.rfind(separator, 0, _WIDEST) + 1 or _WIDEST] + "..."
+
+
+def name_ranks(ranks: IdSet, resources: ResourceSet | None = None) -> str:
+    """``ranks 0-3 (node[0-3])``: with the hosts, where R is known and has them."""
+    if not known_ranks(ranks):
+        return "all ranks (which ones is not known)"
+    if not ranks:
+        return "no ranks"
+    hosts = resources and resources.hosts_of(ranks)
+    where = f" ({_cut(str(hosts))})" if hosts else ""
+    return f"rank{'' if len(ranks) == 1 else 's'} {_cut(str(ranks))}{where}"
+
+
+def name_holder(hold: Hold, began: float) -> str:
+    """``epilog 'dws' (ranks 0-1, since +0.121s)``."""
+    since = "before the log begins" if hold.since == UNKNOWN else f"+{hold.since - began:.3f}s"
+    return f"{hold.holder} ({name_ranks(hold.holder.ranks)}, since {since})"
+
+
+def name_time(time: float, began: float) -> str:
+    """``+0.459s (2026-12-01 14:18:43.036 UTC)``: from the job's first event on, and as a date where it is one."""
+    date = ""
+    if time > _A_YEAR:
+        try:
+            date = f" ({datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC)"
+        except (OverflowError, ValueError, OSError):
+            date = f" ({time})"
+    return f"{time - began:+.3f}s{date}"
+
+
+def report_line(source: str, report: Report) -> str:
+    """One line that sums up a job."""
+    job = report.state
+    parts = [f"{job.phase} after {report.events} event{'' if report.events == 1 else 's'}"]
+    if not job.allocation:
+        parts.append("nothing allocated")
+    elif job.held:
+        whole = "" if job.held == job.allocation else f" of {name_ranks(job.allocation)}"
+        holders = ", ".join(str(hold.holder) for hold in report.holds()) or "nobody"
+        parts.append(f"holds {name_ranks(job.held, report.resources)}{whole}, referenced by {holders}")
+    else:
+        what = "lost" if job.lost and not job.released else "released"
+        parts.append(f"{name_ranks(job.allocation, report.resources)} {what}")
+    count = len(report.findings)
+    parts.append("ok" if not count else f"{count} VIOLATION{'' if count == 1 else 'S'}")
+    if report.fragment is not None:
+        parts.append("fragment: what came before is not known")
+    name = source if report.job is None else f"{source} job {report.job}"
+    return f"{name}: {'; '.join(parts)}"
+
+
+def finding_lines(report: Report, finding: Finding, source: str) -> Iterator[str]:
+    """The lines that show one violation to a person."""
+    violation = finding.violation
+    time = name_time(finding.timestamp, report.began)
+    yield f"  {source}:{finding.line}: {time}: {violation.event.name}: {violation}"
+    if violation.ranks:
+        yield f"      {name_ranks(violation.ranks, report.resources)}"
+    for hold in finding.holds:
+        yield f"      holder: {name_holder(hold, report.began)}"
+    yield f"      {MEANING[violation.code]}"
