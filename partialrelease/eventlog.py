@@ -85,15 +85,8 @@ def _print_warning(message: str) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
-_UNREADABLE: Final = (
-    msgspec.DecodeError,
-    UnicodeDecodeError,
-    RecursionError,
-    EOFError,
-    OSError,
-    lzma.LZMAError,
-    zstd.ZstdError,
-)
+_BROKEN_FILE: Final = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _why(error: Exception) -> str:
@@ -101,8 +94,8 @@ def _why(error: Exception) -> str:
         return f"not UTF-8 text: {error.reason} at byte {error.start + 1}"
     if isinstance(error, RecursionError):
         return f"nested deeper than {_MAX_DEPTH} levels"
-    if isinstance(error, EOFError | OSError | lzma.LZMAError | zstd.ZstdError):
-        return f"cannot be read on: {error}"
+    if isinstance(error, _BROKEN_FILE):
+        return f"cannot be read from here on: {error}"
     if isinstance(error, msgspec.DecodeError):
         return f"not an eventlog entry: {error}; expected {_EXPECTED}"
     return str(error)
@@ -176,7 +169,7 @@ def read_r(path: str) -> ResourceSet:
         resources = ResourceSet.parse(text)
         resources.hosts()
         return resources
-    except (ResourceSetError, *_UNREADABLE) as error:
+    except (ResourceSetError, *_BROKEN_FILE) as error:
         raise LogError(path, 0, _why(error)) from None
 
 
@@ -255,6 +248,8 @@ def read_log(
                     raise _BadLineError
                 found = number
                 yield maker.make_from(number, None, time, name, context, _ABSENT)
+    except _BROKEN_FILE as error:
+        raise LogError(source, number + 1, _why(error)) from None
     except (_BadLineError, ResourceSetError, *_UNREADABLE) as error:
         if raw.endswith(b"\n") or len(raw) == MAX_LINE or isinstance(error, msgspec.ValidationError):
             raise LogError(source, number, _why(error)) from None

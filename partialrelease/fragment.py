@@ -21,31 +21,48 @@ __all__ = ["Fragment"]
 
 @frozen(slots=False)
 class _Start:
-    """A state, and whether actions may be active in it that it does not know."""
+    """A state, and what it allows for.
+
+    ``open``: actions may be active that it does not know. ``adopted``: those that showed themselves since, each on the
+    ranks that it may reference; in the job they are active on none, which is all that is certain.
+    """
 
     job: Job
     open: bool
+    adopted: tuple[Holder, ...] = ()
 
     def after(self, event: ev.Event) -> _Start | None:
         """The state after ``event``, or ``None`` if this state refuses it."""
-        job = self.job
-        violation = guard(job, event)
-        if violation is not None:
-            if not self.open:
-                return None
-            if violation.code is Code.UnknownHolder:
-                job = _adopt(job, event)
-            elif violation.code is not Code.WrongPhase or not isinstance(event, ev.PartialFree):
-                return None
-        return _Start(effect(job, event), self.open)
+        violation = guard(self.job, event)
+        if violation is None:
+            adopted = self.adopted
+            if isinstance(event, ev.EpilogFinish | ev.PrologFinish):
+                adopted = tuple(holder for holder in adopted if holder.description != event.description)
+            return evolve(self, job=effect(self.job, event), adopted=adopted)
+        if not self.open:
+            return None
+        if violation.code is Code.UnknownHolder:
+            return self._adopting(event).after(event)
+        if violation.code is Code.NotHeld and isinstance(event, ev.Release):
+            return self._dropping(event)
+        if violation.code is Code.WrongPhase and isinstance(event, ev.PartialFree):
+            return evolve(self, job=effect(self.job, event))  # an action is active of which nothing is known
+        return None
 
+    def _adopting(self, event: Any) -> _Start:
+        kind = HolderKind.PROLOG if isinstance(event, ev.PrologFinish) else HolderKind.EPILOG
+        active = Holder(kind, event.description, NO_RANKS)
+        adopted = Holder(kind, event.description, self.job.held)
+        job = evolve(self.job, actions=(*self.job.actions, active))
+        return evolve(self, job=job, adopted=(*self.adopted, adopted))
 
-def _adopt(job: Job, event: Any) -> Job:
-    """The job with the action that ``event`` names, active on the least ranks that explain the event."""
-    kind = HolderKind.PROLOG if isinstance(event, ev.PrologFinish) else HolderKind.EPILOG
-    ranks = event.ranks & job.held if isinstance(event, ev.Release) else NO_RANKS
-    holder = Holder(kind, event.description, ranks)
-    return evolve(job, actions=(*job.actions, holder))
+    def _dropping(self, event: ev.Release) -> _Start | None:
+        """An adopted epilog drops ranks that it may reference."""
+        for index, holder in enumerate(self.adopted):
+            if holder.description == event.description and event.ranks <= holder.ranks:
+                left = evolve(holder, ranks=holder.ranks - event.ranks)
+                return evolve(self, adopted=(*self.adopted[:index], left, *self.adopted[index + 1 :]))
+        return None
 
 
 def _starts(last_rank: LastRank, ranks: IdSet) -> tuple[list[_Start], list[_Start]]:
@@ -113,7 +130,7 @@ class Fragment:
             self.late = None
         violation = None if left else guard(self.job, event)
         if violation is not None:
-            left = [_Start(effect(state.job, event), state.open) for state in self.states]
+            left = [evolve(state, job=effect(state.job, event)) for state in self.states]
         self.states = list(dict.fromkeys(left))
         if violation is not None:
             raise violation

@@ -229,7 +229,7 @@ def _unchanged(job: Job, event: ev.Event) -> Job:
 
 
 def _malformed_guard(job: Job, event: ev.Malformed) -> _Found:
-    return Violation(Code.MalformedContext, event, f"{event.name}: {event.problem} (RFC 21)")
+    return Violation(Code.MalformedContext, event, f"{event.problem} (RFC 21)")
 
 
 def _malformed_effect(job: Job, event: ev.Malformed) -> Job:

@@ -1,0 +1,493 @@
+"""The rules of one job, an event at a time, in the order of the specification; then `decide` and `settle`."""
+
+from functools import reduce
+from typing import Any
+
+import pytest
+
+from partialrelease import (
+    ALL_RANKS,
+    NO_RANKS,
+    Alloc,
+    Clean,
+    Code,
+    Depend,
+    DependencyAdd,
+    EpilogFinish,
+    EpilogStart,
+    Event,
+    Exec,
+    Finish,
+    FluxRestart,
+    Free,
+    IdSet,
+    Invalidate,
+    Job,
+    JobException,
+    JobspecUpdate,
+    LastRank,
+    Malformed,
+    Memo,
+    PartialFree,
+    Phase,
+    Priority,
+    PrologFinish,
+    PrologStart,
+    ProtocolViolation,
+    Release,
+    Start,
+    Submit,
+    Unknown,
+    Urgency,
+    Validate,
+    apply,
+    decide,
+    effect,
+    guard,
+    restrict,
+    settle,
+)
+
+R = IdSet("0-3")
+CANCEL = JobException("cancel", 0)
+SCHEDULER_RESTART = JobException("scheduler-restart", 0)
+FINAL = Release(ALL_RANKS, True)
+PENDING = (Submit(), Validate(), Depend(), Priority())
+ALLOCATED = (*PENDING, Alloc(R))
+RUNNING = (*ALLOCATED, Start())
+FINISHED = (*RUNNING, Finish())
+DONE = (*FINISHED, FINAL)  # allocated, gate open, exec done
+
+
+def job(*events: Event, **settings: Any) -> Job:
+    """The job after these events, all of them legal."""
+    return reduce(apply, events, Job(**settings))
+
+
+def refused(state: Job, event: Event) -> ProtocolViolation:
+    """The violation that `event` is; `apply` says the same as `guard`."""
+    found = guard(state, event)
+    assert found is not None
+    with pytest.raises(ProtocolViolation) as raised:
+        apply(state, event)
+    assert (raised.value.code, raised.value.message) == (found.code, found.message)
+    assert str(found) == f"{found.code}: {found.message}"
+    return found
+
+
+def code(state: Job, event: Event) -> Code:
+    return refused(state, event).code
+
+
+def drops(ranks: str, description: str = "a") -> Release:
+    return Release(IdSet(ranks), False, description)
+
+
+# -- before the allocation --
+
+
+def test_a_job_begins_with_submit() -> None:
+    assert job(Submit()).phase is Phase.NEW
+    for event in (Validate(), Alloc(R), Unknown("debug.x"), Memo()):
+        assert code(Job(), event) is Code.WrongPhase
+    assert code(job(Submit()), Submit()) is Code.WrongPhase
+    assert effect(job(*RUNNING), Submit()) == job(*RUNNING)
+    assert code(Job(), Malformed("submit", "no userid")) is Code.MalformedContext
+
+
+@pytest.mark.parametrize(
+    ("events", "phase"),
+    [
+        ((Validate(),), Phase.DEPEND),
+        ((Invalidate(),), Phase.INACTIVE),
+        ((Validate(), Invalidate()), Phase.DEPEND),
+        ((Depend(),), Phase.NEW),
+        ((Priority(),), Phase.NEW),
+        ((Validate(), Validate()), Phase.DEPEND),
+        ((Validate(), Depend()), Phase.PRIORITY),
+        ((Validate(), Depend(), Priority()), Phase.SCHED),
+        ((Validate(), Depend(), Priority(), Priority()), Phase.SCHED),
+        ((Validate(), Depend(), Priority(), Urgency()), Phase.PRIORITY),
+        ((Validate(), Depend(), Priority(), JobspecUpdate()), Phase.PRIORITY),
+        ((Validate(), Depend(), Priority(), FluxRestart()), Phase.PRIORITY),
+        ((Urgency(), JobspecUpdate(), FluxRestart()), Phase.NEW),
+        ((Validate(), DependencyAdd(), Memo(), Unknown("x")), Phase.DEPEND),
+        ((JobException("cancel", 1),), Phase.NEW),
+        ((CANCEL,), Phase.CLEANUP),
+    ],
+)
+def test_before_the_allocation_what_does_not_fit_the_phase_is_ignored(events: tuple[Event, ...], phase: Phase) -> None:
+    assert job(Submit(), *events).phase is phase
+
+
+# -- alloc --
+
+
+@pytest.mark.parametrize("before", [PENDING[:1], PENDING[:2], PENDING[:3], PENDING])
+def test_alloc_brings_a_job_of_any_phase_to_run_and_asks_for_its_start(before: tuple[Event, ...]) -> None:
+    state = job(*before, Alloc(R))
+    assert (state.phase, state.allocation, state.held, state.exec) == (Phase.RUN, R, R, Exec.REQUESTED)
+    assert state.holders == ()
+    assert not state.gate_open
+    assert state.releasable == NO_RANKS
+
+
+def test_a_grant_that_crossed_a_cancel_is_held_in_cleanup() -> None:
+    state = job(*PENDING, CANCEL, Alloc(R))
+    assert (state.phase, state.held, state.exec, state.releasable) == (Phase.CLEANUP, R, Exec.IDLE, R)
+    assert job(*PENDING, CANCEL, Alloc(R), Free(), Clean()).phase is Phase.INACTIVE
+
+
+def test_alloc_comes_once_and_with_ranks() -> None:
+    assert code(job(*ALLOCATED), Alloc(R)) is Code.WrongPhase
+    assert code(job(*DONE, Free()), Alloc(R)) is Code.WrongPhase
+    assert code(job(*PENDING), Alloc(NO_RANKS)) is Code.MalformedContext
+    assert effect(job(*ALLOCATED), Alloc(IdSet("7"))) == job(*ALLOCATED)
+    assert effect(job(*PENDING), Alloc(NO_RANKS)) == job(*PENDING)
+
+
+# -- prolog --
+
+
+def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> None:
+    state = job(*ALLOCATED, PrologStart("p"), PrologStart("q"))
+    assert (state.exec, state.referenced) == (Exec.IDLE, R)
+    assert code(state, Start()) is Code.WrongPhase
+    assert [str(holder) for holder in refused(state, Start()).holders] == ["prolog 'p'", "prolog 'q'"]
+    state = apply(state, PrologFinish("p"))
+    assert state.exec is Exec.IDLE
+    state = apply(state, PrologFinish("q"))
+    assert (state.exec, state.exec_ranks) == (Exec.REQUESTED, R)
+
+
+def test_a_prolog_before_the_allocation_references_all_of_it() -> None:
+    state = job(*PENDING, PrologStart("p"), Alloc(R))
+    assert (state.referenced, state.exec) == (R, Exec.IDLE)
+    assert state.actions[0].ranks == R
+
+
+def test_a_prolog_goes_by_its_description_and_comes_before_start() -> None:
+    state = job(*ALLOCATED, PrologStart("p"))
+    assert code(state, PrologStart("p")) is Code.DuplicateHolder
+    assert code(state, PrologFinish("q")) is Code.UnknownHolder
+    assert code(state, EpilogFinish("p")) is Code.UnknownHolder
+    assert code(job(*RUNNING), PrologStart("p")) is Code.WrongPhase
+    late = effect(job(*RUNNING), PrologStart("p"))
+    assert (late.exec, len(late.actions)) == (Exec.RUNNING, 1)
+
+
+def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_system_owes_nothing() -> None:
+    state = job(*ALLOCATED, PrologStart("p"), CANCEL)
+    assert (state.phase, state.exec, state.referenced) == (Phase.CLEANUP, Exec.IDLE, R)
+    assert code(state, Free()) is Code.ReleasedWhileReferenced
+    assert code(state, FINAL) is Code.WrongPhase
+    assert job(*ALLOCATED, PrologStart("p"), CANCEL, PrologFinish("p"), Free(), Clean()).phase is Phase.INACTIVE
+    assert job(*ALLOCATED, CANCEL, PrologStart("late")).exec is Exec.REQUESTED  # not withdrawn any more
+
+
+# -- start, finish --
+
+
+def test_start_makes_the_exec_system_a_holder_of_all_ranks() -> None:
+    state = job(*RUNNING)
+    assert [(str(holder), holder.ranks) for holder in state.holders] == [("the exec system", R)]
+    assert not state.gate_open
+    assert code(state, Start()) is Code.WrongPhase
+    assert effect(state, Start()) == state
+
+
+def test_start_needs_a_request() -> None:
+    assert code(job(*PENDING), Start()) is Code.WrongPhase
+    assert code(job(*PENDING, CANCEL, Alloc(R)), Start()) is Code.WrongPhase
+    assert code(job(*DONE), Start()) is Code.WrongPhase
+    forced = effect(job(*ALLOCATED, PrologStart("p")), Start())
+    assert (forced.exec, forced.exec_ranks) == (Exec.RUNNING, R)
+
+
+def test_a_job_may_start_after_a_fatal_exception() -> None:
+    assert job(*ALLOCATED, CANCEL, Start(), Finish(), FINAL, Free(), Clean()).phase is Phase.INACTIVE
+
+
+def test_finish_opens_the_gate() -> None:
+    state = job(*FINISHED)
+    assert (state.phase, state.gate_open, state.releasable) == (Phase.CLEANUP, True, NO_RANKS)
+    assert job(*ALLOCATED, Finish()).phase is Phase.CLEANUP
+    for events in (PENDING, FINISHED, DONE, (*ALLOCATED, PrologStart("p"))):
+        assert code(job(*events), Finish()) is Code.WrongPhase
+    assert effect(job(*ALLOCATED, PrologStart("p")), Finish()).phase is Phase.CLEANUP
+
+
+# -- exception --
+
+
+def test_a_fatal_exception_leaves_the_exec_system_owing_its_final_release() -> None:
+    state = job(*ALLOCATED, CANCEL)
+    assert (state.phase, state.exec, state.gate_open) == (Phase.CLEANUP, Exec.REQUESTED, False)
+    assert code(state, Free()) is Code.GateClosed
+    found = refused(state, Clean())
+    assert found.code is Code.CleanWhileHeld
+    assert "owes its final release" in found.message
+    assert job(*ALLOCATED, CANCEL, Release(R, True), Free(), Clean()).phase is Phase.INACTIVE
+
+
+def test_scheduler_restart_takes_the_allocation_away() -> None:
+    state = job(*DONE, EpilogStart("a", NO_RANKS), SCHEDULER_RESTART)
+    assert (state.held, state.released, state.lost) == (NO_RANKS, NO_RANKS, R)
+    assert code(state, Free()) is Code.WrongPhase
+    assert "lost" in refused(state, Free()).message
+    assert job(*DONE, SCHEDULER_RESTART, Clean()).phase is Phase.INACTIVE
+    assert job(*DONE, JobException("scheduler-restart", 1)).held == R
+    assert job(*PENDING, SCHEDULER_RESTART).phase is Phase.CLEANUP
+    assert job(*DONE, Free(), SCHEDULER_RESTART).released == R
+
+
+def test_losing_referenced_ranks_is_reported() -> None:
+    state = job(*RUNNING)
+    found = refused(state, SCHEDULER_RESTART)
+    assert (found.code, found.ranks, [str(h) for h in found.holders]) == (Code.ResourcesLost, R, ["the exec system"])
+    after = effect(state, SCHEDULER_RESTART)
+    assert (after.phase, after.lost, after.referenced, after.exec_ranks) == (Phase.CLEANUP, R, NO_RANKS, NO_RANKS)
+    part = job(*DONE, EpilogStart("a"), drops("0"), PartialFree(IdSet("0")))
+    assert (refused(part, SCHEDULER_RESTART).ranks, effect(part, SCHEDULER_RESTART).lost) == (R - IdSet("0"),) * 2
+
+
+# -- release --
+
+
+def test_the_exec_system_gives_ranks_back_in_parts() -> None:
+    state = job(*RUNNING, Release(IdSet("0")))
+    assert (state.referenced, state.held, state.releasable) == (IdSet("1-3"), R, NO_RANKS)
+    assert refused(state, Release(IdSet("0-1"))).ranks == IdSet("0")
+    assert code(state, Release(IdSet("0-1"))) is Code.NotHeld
+    state = reduce(apply, (Finish(), Release(IdSet("1"))), state)
+    assert state.releasable == IdSet("0-1")
+    assert apply(state, Release(ALL_RANKS)).referenced == NO_RANKS
+    assert apply(state, Release(NO_RANKS)) == state
+
+
+def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None:
+    assert job(*DONE).exec is Exec.DONE
+    assert job(*FINISHED, Release(IdSet("0"), True)).exec is Exec.DONE
+    assert code(job(*RUNNING), FINAL) is Code.WrongPhase
+    assert code(job(*ALLOCATED), FINAL) is Code.WrongPhase
+    assert code(job(*RUNNING, CANCEL), FINAL) is Code.WrongPhase
+    assert code(job(*DONE), FINAL) is Code.WrongPhase
+    assert code(job(*PENDING), FINAL) is Code.WrongPhase
+    assert effect(job(*DONE), FINAL) == job(*DONE)
+
+
+def test_an_epilog_gives_ranks_back_in_parts() -> None:
+    state = job(*DONE, EpilogStart("a"), EpilogStart("b", IdSet("0")), drops("0-1"))
+    assert (state.referenced, state.releasable) == (IdSet("0,2-3"), IdSet("1"))
+    assert code(state, drops("1-2")) is Code.NotHeld
+    assert refused(state, drops("1-2")).ranks == IdSet("1")
+    assert code(state, drops("0", "c")) is Code.UnknownHolder
+    assert job(*DONE, EpilogStart("a"), Release(ALL_RANKS, False, "a")).releasable == R
+    assert effect(state, drops("0", "c")) == state
+
+
+def test_of_two_references_of_one_description_that_one_gives_which_has_the_ranks() -> None:
+    twice = effect(job(*DONE, EpilogStart("a")), EpilogStart("a"))
+    once_given = apply(twice, drops("0"))
+    assert [str(holder.ranks) for holder in once_given.actions] == ["1-3", "0-3"]
+    both_given = apply(once_given, drops("0"))
+    assert [str(holder.ranks) for holder in both_given.actions] == ["1-3", "1-3"]
+    assert code(both_given, drops("0")) is Code.NotHeld
+    assert [str(h.ranks) for h in apply(both_given, EpilogFinish("a")).actions] == ["1-3"]
+
+
+def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
+    early = effect(job(*RUNNING), EpilogStart("a"))
+    assert code(job(*RUNNING), EpilogStart("a")) is Code.WrongPhase
+    assert code(early, drops("0")) is Code.WrongPhase
+    assert guard(early, EpilogFinish("a")) is None
+
+
+# -- epilog-start, epilog-finish --
+
+
+@pytest.mark.parametrize(
+    ("ranks", "referenced"),
+    [(None, R), (ALL_RANKS, R), (NO_RANKS, NO_RANKS), (IdSet("0"), IdSet("0")), (IdSet("1-2"), IdSet("1-2"))],
+)
+def test_an_epilog_references_what_it_says_and_all_that_is_held_if_it_says_nothing(
+    ranks: IdSet | None, referenced: IdSet
+) -> None:
+    state = job(*DONE, EpilogStart("a", ranks))
+    assert (state.referenced, state.releasable) == (referenced, R - referenced)
+    assert apply(state, EpilogFinish("a")).referenced == NO_RANKS
+
+
+def test_all_means_all_that_are_held_now() -> None:
+    state = job(*DONE, EpilogStart("a", IdSet("3")), PartialFree(IdSet("0-2")), EpilogStart("late"))
+    assert state.referenced == IdSet("3")
+    assert code(state, EpilogStart("x", IdSet("2-3"))) is Code.NotHeld
+    assert effect(state, EpilogStart("x", IdSet("2-3"))).actions[-1].ranks == IdSet("3")
+
+
+def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> None:
+    pending = job(*PENDING, CANCEL, EpilogStart("a"), EpilogStart("b", NO_RANKS))
+    assert (pending.referenced, pending.actions[0].ranks) == (NO_RANKS, ALL_RANKS)
+    assert code(pending, Clean()) is Code.CleanWhileHeld
+    assert code(pending, EpilogStart("c", IdSet("0"))) is Code.NotHeld
+    assert code(pending, PartialFree(IdSet("0"))) is Code.NotHeld
+    granted = apply(pending, Alloc(R))
+    assert (granted.referenced, granted.releasable) == (R, NO_RANKS)
+    assert [str(holder.ranks) for holder in granted.actions] == ["0-3", ""]
+
+
+def test_holders_are_matched_by_description() -> None:
+    state = job(*DONE, EpilogStart("a"))
+    assert code(state, EpilogStart("a", NO_RANKS)) is Code.DuplicateHolder
+    found = refused(state, EpilogFinish("b"))
+    assert (found.code, found.holders) == (Code.UnknownHolder, state.actions)
+    assert effect(state, EpilogFinish("b")) == state
+    assert "no epilog is active" in refused(job(*DONE), EpilogFinish("b")).message
+
+
+# -- partial-free, free --
+
+
+def test_partial_free_hands_over_what_nobody_references() -> None:
+    state = job(*DONE, EpilogStart("a", IdSet("0")), PartialFree(IdSet("1,3")))
+    assert (state.held, state.released, state.releasable) == (IdSet("0,2"), IdSet("1,3"), IdSet("2"))
+    assert code(state, PartialFree(NO_RANKS)) is Code.MalformedContext
+    assert code(state, PartialFree(IdSet("1-2"))) is Code.NotHeld
+    assert refused(state, PartialFree(IdSet("1-2"))).ranks == IdSet("1")
+    found = refused(state, PartialFree(IdSet("0,2")))
+    assert (found.code, found.ranks, found.holders) == (Code.ReleasedWhileReferenced, IdSet("0"), state.actions)
+    assert effect(state, PartialFree(IdSet("0,2"))).actions[0].ranks == NO_RANKS
+    assert code(job(*DONE), PartialFree(IdSet("0"))) is Code.WrongPhase
+
+
+def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
+    state = job(*RUNNING, CANCEL, EpilogStart("a", NO_RANKS), Release(IdSet("0")))
+    assert code(state, PartialFree(IdSet("0"))) is Code.GateClosed
+    assert code(state, PartialFree(IdSet("1"))) is Code.ReleasedWhileReferenced
+    assert guard(apply(state, Finish()), PartialFree(IdSet("0"))) is None
+    assert code(job(*ALLOCATED), Free()) is Code.GateClosed
+    assert "in RUN" in refused(job(*ALLOCATED), Free()).message
+
+
+@pytest.mark.parametrize(("last_rank", "free"), [("keep", False), ("defer", True), ("with-last", True)])
+def test_the_last_rank_may_go_as_the_setting_says(last_rank: str, free: bool) -> None:
+    state = job(*DONE, EpilogStart("a", NO_RANKS), last_rank=LastRank(last_rank))
+    found = guard(state, PartialFree(R))
+    assert (found is None) is free
+    assert found is None or (found.code, found.ranks) == (Code.LastRankFreed, R)
+    assert guard(state, PartialFree(IdSet("1-3"))) is None
+
+
+def test_free_hands_over_the_rest_once_and_last() -> None:
+    state = job(*DONE, EpilogStart("a"), drops("0"), PartialFree(IdSet("0")), EpilogFinish("a"), Free())
+    assert (state.held, state.released, state.closed) == (NO_RANKS, R, True)
+    assert code(state, Free()) is Code.WrongPhase
+    assert effect(state, Free()) == state
+    assert code(job(*PENDING, CANCEL), Free()) is Code.WrongPhase
+
+
+def test_free_while_referenced_or_while_a_holder_is_active_on_no_rank() -> None:
+    assert code(job(*FINISHED), Free()) is Code.ReleasedWhileReferenced
+    assert code(job(*DONE, EpilogStart("a", NO_RANKS)), Free()) is Code.FreeWhileActive
+    part = job(*DONE, EpilogStart("a"), drops("0-1"), EpilogStart("b", NO_RANKS))
+    found = refused(part, Free())
+    assert (found.code, found.ranks, [h.description for h in found.holders]) == (
+        Code.ReleasedWhileReferenced,
+        IdSet("2-3"),
+        ["a"],
+    )
+
+
+# -- clean, and what comes after --
+
+
+def test_clean_needs_everything_gone() -> None:
+    assert job(*DONE, Free(), Clean()).phase is Phase.INACTIVE
+    assert job(*PENDING, CANCEL, Clean()).phase is Phase.INACTIVE
+    for events in (DONE, FINISHED, (*DONE, EpilogStart("a")), (*PENDING, CANCEL, EpilogStart("a"))):
+        assert code(job(*events), Clean()) is Code.CleanWhileHeld
+    emptied = job(*DONE, EpilogStart("a", NO_RANKS), PartialFree(R), EpilogFinish("a"), last_rank=LastRank.DEFER)
+    assert "it was not freed" in refused(emptied, Clean()).message
+    assert "rank 7 is still held" in refused(job(*PENDING, CANCEL, Alloc(IdSet("7"))), Clean()).message
+    assert code(job(*RUNNING), Clean()) is Code.WrongPhase
+
+
+@pytest.mark.parametrize(
+    "event", [Submit(), Clean(), Free(), Memo(), Unknown("debug.x"), CANCEL, Malformed("free", "")]
+)
+def test_nothing_follows_inactive(event: Event) -> None:
+    ended = job(*DONE, Free(), Clean())
+    assert code(ended, event) is Code.AfterInactive
+    assert effect(ended, event) == ended
+
+
+def test_a_malformed_event_is_refused_and_taken_for_what_it_meant() -> None:
+    state = job(*DONE)
+    assert code(state, Malformed("free", "its context is not empty", Free())) is Code.MalformedContext
+    assert effect(state, Malformed("free", "its context is not empty", Free())) == apply(state, Free())
+    assert effect(state, Malformed("epilog-finish", "no description")) == state
+
+
+def test_messages_shorten_long_rank_sets() -> None:
+    scattered = IdSet(range(0, 2000, 2))
+    state = job(*PENDING, Alloc(scattered), Start())
+    assert "(1000 in all)" in refused(state, Free()).message
+    assert "all ranks" in refused(job(*PENDING, Alloc(), Start()), Free()).message
+
+
+# -- decide, settle, restrict --
+
+
+def test_decide_posts_partial_free_then_free_then_clean() -> None:
+    state = job(*DONE, EpilogStart("a", IdSet("0")))
+    assert decide(state) == PartialFree(IdSet("1-3"))
+    state = apply(state, PartialFree(IdSet("1-3")))
+    assert decide(state) is None
+    state = apply(state, EpilogFinish("a"))
+    assert decide(state) == Free()
+    state = apply(state, Free())
+    assert decide(state) == Clean()
+    assert decide(apply(state, Clean())) is None
+
+
+def test_decide_keeps_the_lowest_rank_if_it_must_keep_one() -> None:
+    off_node = (*DONE, EpilogStart("a", NO_RANKS))
+    assert decide(job(*off_node)) == PartialFree(IdSet("1-3"))
+    assert decide(job(*off_node, PartialFree(IdSet("1-3")))) is None
+    assert decide(job(*off_node, last_rank=LastRank.DEFER)) == PartialFree(R)
+
+
+def test_nothing_is_decided_before_cleanup_nor_while_an_epilog_start_is_queued() -> None:
+    assert decide(job(*RUNNING)) is None
+    state = job(*DONE)
+    assert decide(state, [Memo(), EpilogStart("a")]) is None
+    assert decide(state, [Memo(), EpilogFinish("a")]) == Free()
+
+
+def test_settle_goes_as_far_as_the_job_manager_can() -> None:
+    state, posted = settle(job(*DONE, EpilogStart("a", IdSet("0"))))
+    assert (posted, state.held) == ((PartialFree(IdSet("1-3")),), IdSet("0"))
+    state, posted = settle(apply(state, EpilogFinish("a")))
+    assert (posted, state.phase) == ((Free(), Clean()), Phase.INACTIVE)
+    assert settle(state) == (state, ())
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (*PENDING, PrologStart("p"), Alloc(), PrologFinish("p"), Start(), Finish(), EpilogStart("a"), FINAL),
+        (*PENDING, CANCEL, EpilogStart("a"), Alloc()),
+        (*PENDING, Alloc(), CANCEL, FINAL, EpilogStart("a"), EpilogFinish("a"), Free(), Clean()),
+    ],
+)
+def test_restricting_a_job_that_never_named_ranks_is_the_job_with_those_ranks(events: tuple[Event, ...]) -> None:
+    for count in range(len(events) + 1):
+        named = tuple(Alloc(R) if isinstance(event, Alloc) else event for event in events[:count])
+        assert restrict(job(*events[:count]), R) == job(*named)
+
+
+def test_jobs_are_values() -> None:
+    assert hash(job(*DONE)) == hash(job(*DONE))
+    assert job(*DONE) != job(*FINISHED)
+    with pytest.raises(AttributeError):
+        job(*DONE).held = NO_RANKS  # type: ignore[misc]
