@@ -85,28 +85,44 @@ from .job import (
 
 if TYPE_CHECKING:
     from .eventlog import (
-        FORMS,
-        MAX_LINE,
-        LogError,
-        find_r,
-        open_log,
-        read_log,
-        read_r,
-        write_log,
+        FORMS as FORMS,
+    )
+    from .eventlog import (
+        MAX_LINE as MAX_LINE,
+    )
+    from .eventlog import (
+        LogError as LogError,
+    )
+    from .eventlog import (
+        find_r as find_r,
+    )
+    from .eventlog import (
+        open_log as open_log,
+    )
+    from .eventlog import (
+        read_log as read_log,
+    )
+    from .eventlog import (
+        read_r as read_r,
+    )
+    from .eventlog import (
+        write_log as write_log,
     )
     from .resources import (
-        ResourceSet,
-        ResourceSetError,
-        ranks_of_summary,
+        ResourceSet as ResourceSet,
+    )
+    from .resources import (
+        ResourceSetError as ResourceSetError,
+    )
+    from .resources import (
+        ranks_of_summary as ranks_of_summary,
     )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ALL_RANKS",
-    "FORMS",
     "MAX_ID",
-    "MAX_LINE",
     "MEANING",
     "NO_RANKS",
     "UNKNOWN",
@@ -138,7 +154,6 @@ __all__ = [
     "JobException",
     "JobspecUpdate",
     "LastRank",
-    "LogError",
     "Malformed",
     "Memo",
     "NotALogStartError",
@@ -150,8 +165,6 @@ __all__ = [
     "ProtocolViolation",
     "Release",
     "Report",
-    "ResourceSet",
-    "ResourceSetError",
     "ResourceUpdate",
     "SetFlags",
     "Start",
@@ -164,19 +177,13 @@ __all__ = [
     "check_entries",
     "decide",
     "effect",
-    "find_r",
     "guard",
     "known_ranks",
     "looks_cut_short",
     "make_event",
-    "open_log",
-    "ranks_of_summary",
-    "read_log",
-    "read_r",
     "restrict",
     "settle",
     "to_context",
-    "write_log",
 ]
 
 _SHELL = {

@@ -106,6 +106,7 @@ def explain(
     report, rows = log.follow(job)
     if report is None:
         return 2
+    log.look_at_hosts(report)
     ranks = None if rank is None else IdSet([rank])
     if host is not None:
         ranks = report.resources.ranks_of(host) if report.resources else IdSet()
@@ -191,6 +192,15 @@ class _Log:
             self.fail(f"{self.name}: no events of job {wanted} in it")
         return report, rows
 
+    def look_at_hosts(self, report: Report) -> None:
+        """Say it if R's nodelist is bad, and go on without."""
+        try:
+            if report.resources is not None:
+                report.resources.hosts()
+        except ResourceSetError as error:
+            self.fail(f"{self.name}: job {report.job}: {error}")
+            report.resources = ResourceSet(report.resources.ranks)
+
     def _fail_start(self, error: NotALogStartError) -> None:
         self.fail(f"{self.name}:{error.entry.line}: {error}; --fragment checks what can be checked of it")
 
@@ -222,13 +232,8 @@ def _warn(message: str) -> None:
 
 
 def _show_report(log: _Log, report: Report) -> None:
-    if report.resources is not None:
-        try:
-            report.resources.hosts()
-        except ResourceSetError as error:
-            log.fail(f"{log.name}: job {report.job}: {error}")
-            report.resources = ResourceSet(report.resources.ranks)
-    click.echo(report_line(log.name, report))
+    log.look_at_hosts(report)
+    click.echo(report_line(log.name, report, incomplete=log.bad > 0 and not report.ended))
     for finding in report.findings:
         for line in finding_lines(report, finding, log.name):
             click.echo(line)

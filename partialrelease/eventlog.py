@@ -23,7 +23,7 @@ import lzma
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TextIO, cast
@@ -118,15 +118,27 @@ def open_log(path: str, on_read: Callable[[int], object] | None = None) -> Binar
         raise LogError(path, 0, f"cannot be read: {error.strerror}") from None
     if on_read is not None:
         raw = _Counted(raw, on_read)
-    stream = io.BufferedReader(raw, 1 << 18)
+    packed: BinaryIO = io.BufferedReader(raw, 1 << 18)
     suffix = Path(path).suffix
     if suffix == ".gz":
-        return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stream)))
+        return _Unpacked(gzip.GzipFile(fileobj=packed), packed)
     if suffix == ".xz":
-        return io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(stream)))
+        return _Unpacked(lzma.LZMAFile(packed), packed)
     if suffix == ".zst":
-        return io.BufferedReader(cast(io.RawIOBase, zstd.ZstdFile(stream)))
-    return stream
+        return _Unpacked(zstd.ZstdFile(packed), packed)
+    return packed
+
+
+class _Unpacked(io.BufferedReader):
+    """A decompressed stream, which closes the file below it too."""
+
+    def __init__(self, unpacked: object, packed: BinaryIO) -> None:
+        super().__init__(cast(io.RawIOBase, unpacked))
+        self._packed = packed
+
+    def close(self) -> None:
+        super().close()
+        self._packed.close()
 
 
 class _Counted(io.RawIOBase):
@@ -376,7 +388,7 @@ class _TextReader:
         if self._first is None:
             self._first = minute
         elif self._minute is not None and minute < self._minute:
-            self._first = self._first.replace(year=self._first.year - 4)  # New Year; leap years stay leap years
+            self._first -= timedelta(days=366)  # New Year; 2000 was a leap year
         self._minute = minute
         # The seconds are not known, but no line is before the one above it.
         self._base = max(self._last, (minute - self._first).total_seconds())

@@ -80,7 +80,7 @@ class Event:
 
     name: ClassVar[str]
 
-    extra: Mapping[str, Any] = field(default=_NOTHING, kw_only=True, hash=False)
+    extra: Mapping[str, Any] = field(default=_NOTHING, kw_only=True, hash=False, repr=False)
 
 
 @frozen(slots=False)

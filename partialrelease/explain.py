@@ -145,7 +145,8 @@ def fate(report: Report, rows: list[Row], rank: int) -> Iterator[str]:
         yield f"{name}: {what} by `{describe(gone.event)}` at {name_time(gone.time, report.began)}."
         return
     holds = [hold for hold in report.holds() if rank in hold.holder.ranks]
-    yield f"{name}: held, and referenced by {len(holds) or 'nobody'}{':' if holds else '.'}"
+    count = f"{len(holds)} holder{'' if len(holds) == 1 else 's'}:" if holds else "nobody."
+    yield f"{name}: held, and referenced by {count}"
     for hold in holds:
         yield f"  {name_holder(hold, report.began)}: dropped by {_what_drops(job, hold)}."
     if not holds:

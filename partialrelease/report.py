@@ -93,8 +93,8 @@ def name_time(time: float, began: float) -> str:
     return f"{time - began:+.3f}s{date}"
 
 
-def report_line(source: str, report: Report) -> str:
-    """One line that sums up a job."""
+def report_line(source: str, report: Report, *, incomplete: bool = False) -> str:
+    """One line that sums up a job. ``incomplete``: its log could not be read to the end."""
     job = report.state
     parts = [f"{job.phase} after {report.events} event{'' if report.events == 1 else 's'}"]
     if not job.allocation:
@@ -108,6 +108,8 @@ def report_line(source: str, report: Report) -> str:
         parts.append(f"{name_ranks(job.allocation, report.resources)} {what}")
     count = len(report.findings)
     parts.append("ok" if not count else f"{count} VIOLATION{'' if count == 1 else 'S'}")
+    if incomplete:
+        parts.append("its log was not read to the end")
     if report.fragment is not None:
         parts.append("fragment: what came before is not known")
     name = source if report.job is None else f"{source} job {report.job}"
