@@ -73,12 +73,12 @@ def check(files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank:
             for report in log.reports():
                 totals.add(report)
                 if form == "json":
-                    click.echo(msgspec.json.encode(report_json(log.name, report)))
+                    _print(msgspec.json.encode(report_json(log.name, report)).decode())
                 else:
                     _show_report(log, report)
             totals.bad += log.bad
     if form == "text" and (totals.jobs > 1 or totals.fragments):
-        click.echo(totals.line())
+        _print(totals.line())
     return 2 if totals.bad else 1 if totals.violations else 0
 
 
@@ -114,7 +114,7 @@ def explain(
             raise click.UsageError(f"no rank of this job is on host {host!r}, as far as its R says")
     _show_rows(report, rows, ranks)
     for line in _conclusions(report, rows, ranks):
-        click.echo(line)
+        _print(line)
     return 2 if log.bad else 1 if report.findings else 0
 
 
@@ -194,9 +194,10 @@ class _Log:
 
     def look_at_hosts(self, report: Report) -> None:
         """Say it if R's nodelist is bad, and go on without."""
+        if report.resources is None:
+            return
         try:
-            if report.resources is not None:
-                report.resources.hosts()
+            report.resources.hosts()
         except ResourceSetError as error:
             self.fail(f"{self.name}: job {report.job}: {error}")
             report.resources = ResourceSet(report.resources.ranks)
@@ -227,16 +228,21 @@ class _Totals:
         return f"{self.jobs} jobs, {self.events} events: {found}{cut}"
 
 
+def _print(line: str) -> None:
+    """Buffered, as ``click.echo`` is not."""
+    sys.stdout.write(f"{line}\n")
+
+
 def _warn(message: str) -> None:
     click.echo(f"warning: {message}", err=True)
 
 
 def _show_report(log: _Log, report: Report) -> None:
     log.look_at_hosts(report)
-    click.echo(report_line(log.name, report, incomplete=log.bad > 0 and not report.ended))
+    _print(report_line(log.name, report, incomplete=log.bad > 0 and not report.ended))
     for finding in report.findings:
         for line in finding_lines(report, finding, log.name):
-            click.echo(line)
+            _print(line)
 
 
 def _show_rows(report: Report, rows: list[Row], ranks: IdSet | None) -> None:
@@ -270,7 +276,9 @@ def _progress(files: tuple[str, ...]) -> Iterator[Callable[[int], object] | None
         yield None
         return
     columns = (TextColumn("checking"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    # Output goes around the bar if it goes to the terminal too; elsewhere it must not be touched.
+    around = sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=around) as progress:
         task = progress.add_task("checking", total=sum(sizes))
         yield lambda count: progress.advance(task, count)
 
@@ -279,6 +287,7 @@ def main() -> None:
     """The command's entry point."""
     try:
         status = cli(standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         sys.exit(2)

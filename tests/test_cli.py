@@ -1,5 +1,6 @@
 """The command line: what it prints, its exit status, and that nothing ends in a traceback."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -429,18 +430,20 @@ def test_a_terminal_gets_a_progress_bar_and_no_other_place_does(tmp_path: Path) 
     journal = tmp_path / "journal.ndjson"
     journal.write_bytes(JOURNAL.read_bytes() * 2)
     master, slave = pty.openpty()
-    try:
-        done = subprocess.run(
+    with (
+        (tmp_path / "out").open("wb") as out,
+        subprocess.Popen(
             [sys.executable, "-m", "partialrelease", "check", "--format=json", str(journal)],
-            check=False,
-            stdout=subprocess.PIPE,
+            stdout=out,
             stderr=slave,
-            timeout=60,
             env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        )
+        ),
+    ):
         os.close(slave)
-        shown = os.read(master, 65536)
-    finally:
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal is an error
+            while part := os.read(master, 65536):
+                shown += part
         os.close(master)
     assert b"checking" in shown
-    assert b"checking" not in done.stdout
+    assert (tmp_path / "out").read_bytes().count(b"\n") == 500
