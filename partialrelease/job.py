@@ -290,13 +290,14 @@ def _alloc_effect(job: Job, event: ev.Alloc) -> Job:
         return job
     ranks = event.ranks
     phase = CLEANUP if job.phase is CLEANUP else RUN
-    actions = _within(job.actions, ranks) if job.actions else ()
-    return _request_start(_with(job, phase=phase, allocation=ranks, held=ranks, actions=actions))
+    exec_ranks, actions = job.exec_ranks & ranks, _within(job.actions, ranks)
+    job = _with(job, phase=phase, allocation=ranks, held=ranks, exec_ranks=exec_ranks, actions=actions)
+    return _request_start(job)
 
 
 def _request_start(job: Job) -> Job:
     """Ask the exec system to start the job, if that is due."""
-    if job.phase is not RUN or job.exec is not IDLE or not job.held or _prologs(job):
+    if job.phase is not RUN or job.exec is not IDLE or not job.allocation or _prologs(job):
         return job
     return _with(job, exec=REQUESTED, exec_ranks=job.held)
 
@@ -338,11 +339,11 @@ def _prolog_finish_effect(job: Job, event: ev.PrologFinish) -> Job:
 
 
 def _start_guard(job: Job, event: ev.Start) -> _Found:
-    if job.exec is REQUESTED:
-        return None
-    if job.exec is not IDLE:
-        return Violation(Code.WrongPhase, event, "the job has started already")
     prologs = _prologs(job)
+    if job.exec is REQUESTED and not prologs:
+        return None
+    if job.exec is not REQUESTED and job.exec is not IDLE:
+        return Violation(Code.WrongPhase, event, "the job has started already")
     why = "a prolog is active" if prologs else "nothing is allocated" if not job.allocation else "nobody asked for it"
     return Violation(Code.WrongPhase, event, f"the job starts although {why}", holders=prologs)
 
@@ -351,7 +352,7 @@ def _start_effect(job: Job, event: ev.Start) -> Job:
     if job.exec is REQUESTED:
         return _with(job, exec=RUNNING)
     if job.exec is IDLE:
-        return _with(job, exec=RUNNING, exec_ranks=job.held)
+        return _with(job, exec=RUNNING, exec_ranks=_all_ranks(job))
     return job
 
 
@@ -359,7 +360,8 @@ def _start_effect(job: Job, event: ev.Start) -> Job:
 
 
 def _finish_guard(job: Job, event: ev.Finish) -> _Found:
-    if job.exec is REQUESTED or job.exec is RUNNING:
+    too_early = job.exec is DONE and job.phase is RUN  # a final release came before, and was reported
+    if job.exec is REQUESTED or job.exec is RUNNING or too_early:
         return None
     what = "was not started" if job.exec is IDLE else "has finished already"
     return Violation(Code.WrongPhase, event, f"the job finishes, but it {what}")
@@ -426,9 +428,9 @@ def _exec_release_effect(job: Job, event: ev.Release) -> Job:
 def _release_guard(job: Job, event: ev.Release) -> _Found:
     if event.description is None:
         return _exec_release_guard(job, event)
+    if event.final:
+        return Violation(Code.MalformedContext, event, "'final' is true: only the exec system's release can be final")
     holder = _giver(job, event)
-    if holder is not None and job.phase is CLEANUP and event.ranks <= holder.ranks:
-        return None
     if holder is None:
         return _unknown(job, event, EPILOG, event.description)
     if job.phase is not CLEANUP:
@@ -498,8 +500,8 @@ def _partial_free_guard(job: Job, event: ev.PartialFree) -> _Found:
         )
     if found := _must_be_releasable(job, event, ranks):
         return found
-    if not ranks <= job.held:
-        return _must_hold(event, ranks, job.held, "the job")
+    if missing := ranks - job.held:
+        return _not_held(event, missing, "the job")
     if job.last_rank is LastRank.KEEP and ranks == job.held:
         return Violation(
             Code.LastRankFreed,
@@ -522,9 +524,7 @@ def _partial_free_effect(job: Job, event: ev.PartialFree) -> Job:
 
 def _free_guard(job: Job, event: ev.Free) -> _Found:
     if job.closed or not job.allocation:
-        what = (
-            "nothing is allocated" if not job.allocation else "the allocation was lost" if job.lost else "it was before"
-        )
+        what = "its allocation is over" if job.allocation else "nothing is allocated"
         return Violation(Code.WrongPhase, event, f"the job is freed, but {what}")
     return _must_be_releasable(job, event, job.held)
 
@@ -596,17 +596,17 @@ def _outside_cleanup(event: ev.Event, what: str, job: Job) -> Violation:
 
 
 def _must_hold(event: ev.Event, ranks: IdSet, has: IdSet, who: Holder | str) -> _Found:
-    if ranks is ALL_RANKS or ranks <= has or ranks == ALL_RANKS:
-        return None
-    missing = ranks - has
+    """``ranks`` are some of those that it has, or "all" of them."""
+    return None if ranks <= has or ranks == ALL_RANKS else _not_held(event, ranks - has, who)
+
+
+def _not_held(event: ev.Event, missing: IdSet, who: Holder | str) -> Violation:
     holders = (who,) if isinstance(who, Holder) else ()
     return Violation(Code.NotHeld, event, f"{who} does not hold {_ranks(missing)}", ranks=missing, holders=holders)
 
 
 def _must_be_releasable(job: Job, event: ev.Event, ranks: IdSet) -> _Found:
     """The mission: nothing that is referenced, and nothing while the gate is closed."""
-    if not job.actions and job.exec is DONE and job.phase is CLEANUP:
-        return None  # what the rules below come to, most of the time
     users = job.holding(ranks)
     if users and (in_use := _union(users) & ranks & job.held):
         return Violation(
@@ -670,7 +670,7 @@ def _end(job: Job, kind: HolderKind, description: str) -> Job:
 def _take(job: Job, ranks: IdSet, **changes: Any) -> Job:
     """The job without ``ranks``, and with changes. References go with them, which matters only after a violation."""
     held = job.held - ranks
-    if job.exec_ranks or job.actions:
+    if job.allocation:
         job = _with(job, exec_ranks=job.exec_ranks & held, actions=_within(job.actions, held))
     return _with(job, held=held, **changes)
 
@@ -774,7 +774,7 @@ def decide(job: Job, queued: Iterable[ev.Event] = ()) -> ev.PartialFree | ev.Fre
     ``queued``: the events that plugins have posted and that are not applied yet. While an ``epilog-start`` is among
     them nothing is decided, so that it finds its ranks.
     """
-    if job.phase is not CLEANUP or any(type(event) is ev.EpilogStart for event in queued):
+    if job.phase is not CLEANUP or any(event.name == "epilog-start" for event in queued):
         return None
     for event in (ev.Free(), ev.Clean()):
         if guard(job, event) is None:

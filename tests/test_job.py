@@ -182,7 +182,9 @@ def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_syste
     assert code(state, Free()) is Code.ReleasedWhileReferenced
     assert code(state, FINAL) is Code.WrongPhase
     assert job(*ALLOCATED, PrologStart("p"), CANCEL, PrologFinish("p"), Free(), Clean()).phase is Phase.INACTIVE
-    assert job(*ALLOCATED, CANCEL, PrologStart("late")).exec is Exec.REQUESTED  # not withdrawn any more
+    late = job(*ALLOCATED, CANCEL, PrologStart("late"))
+    assert late.exec is Exec.REQUESTED  # not withdrawn any more
+    assert code(late, Start()) is Code.WrongPhase
 
 
 # -- start, finish --
@@ -202,6 +204,8 @@ def test_start_needs_a_request() -> None:
     assert code(job(*DONE), Start()) is Code.WrongPhase
     forced = effect(job(*ALLOCATED, PrologStart("p")), Start())
     assert (forced.exec, forced.exec_ranks) == (Exec.RUNNING, R)
+    early = effect(job(*PENDING), Start())
+    assert apply(early, Alloc(R)).referenced == R
 
 
 def test_a_job_may_start_after_a_fatal_exception() -> None:
@@ -234,7 +238,7 @@ def test_scheduler_restart_takes_the_allocation_away() -> None:
     state = job(*DONE, EpilogStart("a", NO_RANKS), SCHEDULER_RESTART)
     assert (state.held, state.released, state.lost) == (NO_RANKS, NO_RANKS, R)
     assert code(state, Free()) is Code.WrongPhase
-    assert "lost" in refused(state, Free()).message
+    assert "its allocation is over" in refused(state, Free()).message
     assert job(*DONE, SCHEDULER_RESTART, Clean()).phase is Phase.INACTIVE
     assert job(*DONE, JobException("scheduler-restart", 1)).held == R
     assert job(*PENDING, SCHEDULER_RESTART).phase is Phase.CLEANUP
@@ -274,6 +278,8 @@ def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None
     assert code(job(*DONE), FINAL) is Code.WrongPhase
     assert code(job(*PENDING), FINAL) is Code.WrongPhase
     assert effect(job(*DONE), FINAL) == job(*DONE)
+    too_early = effect(job(*RUNNING), FINAL)
+    assert apply(too_early, Finish()) == job(*DONE)
 
 
 def test_an_epilog_gives_ranks_back_in_parts() -> None:
@@ -284,6 +290,7 @@ def test_an_epilog_gives_ranks_back_in_parts() -> None:
     assert code(state, drops("0", "c")) is Code.UnknownHolder
     assert job(*DONE, EpilogStart("a"), Release(ALL_RANKS, False, "a")).releasable == R
     assert effect(state, drops("0", "c")) == state
+    assert code(state, Release(IdSet("0"), True, "a")) is Code.MalformedContext
 
 
 def test_of_two_references_of_one_description_that_one_gives_which_has_the_ranks() -> None:
@@ -331,6 +338,7 @@ def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> 
     assert code(pending, Clean()) is Code.CleanWhileHeld
     assert code(pending, EpilogStart("c", IdSet("0"))) is Code.NotHeld
     assert code(pending, PartialFree(IdSet("0"))) is Code.NotHeld
+    assert effect(pending, PartialFree(IdSet("0"))).actions == pending.actions
     granted = apply(pending, Alloc(R))
     assert (granted.referenced, granted.releasable) == (R, NO_RANKS)
     assert [str(holder.ranks) for holder in granted.actions] == ["0-3", ""]
@@ -358,6 +366,7 @@ def test_partial_free_hands_over_what_nobody_references() -> None:
     assert (found.code, found.ranks, found.holders) == (Code.ReleasedWhileReferenced, IdSet("0"), state.actions)
     assert effect(state, PartialFree(IdSet("0,2"))).actions[0].ranks == NO_RANKS
     assert code(job(*DONE), PartialFree(IdSet("0"))) is Code.WrongPhase
+    assert code(job(*DONE, EpilogStart("a", NO_RANKS), last_rank="defer"), PartialFree(ALL_RANKS)) is Code.NotHeld
 
 
 def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
@@ -461,6 +470,7 @@ def test_nothing_is_decided_before_cleanup_nor_while_an_epilog_start_is_queued()
     assert decide(job(*RUNNING)) is None
     state = job(*DONE)
     assert decide(state, [Memo(), EpilogStart("a")]) is None
+    assert decide(state, [Malformed("epilog-start", "'ranks' is not an idset", EpilogStart("a"))]) is None
     assert decide(state, [Memo(), EpilogFinish("a")]) == Free()
 
 
