@@ -427,13 +427,11 @@ def test_the_core_needs_neither_the_extra_nor_the_shell() -> None:
 
 
 def test_a_terminal_gets_a_progress_bar_and_no_other_place_does(tmp_path: Path) -> None:
-    journal = tmp_path / "journal.ndjson"
-    journal.write_bytes(JOURNAL.read_bytes() * 2)
     master, slave = pty.openpty()
     with (
         (tmp_path / "out").open("wb") as out,
         subprocess.Popen(
-            [sys.executable, "-m", "partialrelease", "check", "--format=json", str(journal)],
+            [sys.executable, "-m", "partialrelease", "check", "--format=json", str(JOURNAL)],
             stdout=out,
             stderr=slave,
             env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
