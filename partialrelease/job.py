@@ -435,7 +435,7 @@ def _release_guard(job: Job, event: ev.Release) -> _Found:
         return _unknown(job, event, EPILOG, event.description)
     if job.phase is not CLEANUP:
         return _outside_cleanup(event, f"epilog {event.description!r} releases ranks", job)
-    return _must_hold(event, event.ranks, holder.ranks, holder)
+    return _must_hold(event, event.ranks, holder.ranks if job.allocation else NO_RANKS, holder)
 
 
 def _release_effect(job: Job, event: ev.Release) -> Job:

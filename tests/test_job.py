@@ -338,6 +338,7 @@ def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> 
     assert code(pending, Clean()) is Code.CleanWhileHeld
     assert code(pending, EpilogStart("c", IdSet("0"))) is Code.NotHeld
     assert code(pending, PartialFree(IdSet("0"))) is Code.NotHeld
+    assert code(pending, drops("0")) is Code.NotHeld
     assert effect(pending, PartialFree(IdSet("0"))).actions == pending.actions
     granted = apply(pending, Alloc(R))
     assert (granted.referenced, granted.releasable) == (R, NO_RANKS)
