@@ -199,7 +199,7 @@ class Report:
 
     def holds(self) -> tuple[Hold, ...]:
         """The active holders and since when they are."""
-        holders = self.state.holders
+        holders = self.state.holders if self._state.holders else ()
         execs = len(holders) - len(self._since)
         return tuple(map(Hold, holders, (self.exec_since,) * execs + self._since))
 

@@ -24,7 +24,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TextIO, cast
 
@@ -45,11 +46,14 @@ MAX_LINE: Final = 16 << 20
 """The longest line that is read, in bytes. A longer one is refused: memory stays bounded whatever comes."""
 
 _MAX_DEPTH: Final = 100
-_LONG: Final = 2 * _MAX_DEPTH  # a shorter line cannot be nested deeper
+_BLOCK: Final = 1 << 16  # bytes read at a time
 _BRACE: Final = ord("{")
+_NEWLINE: Final = ord("\n")
 _ABSENT: Final = msgspec.Raw()
 _tuple: Final = tuple.__new__  # makes an Entry, faster than its own constructor
-_KNOWN_MOST: Final = 4096  # how many different events a reader remembers
+_KNOWN_MOST: Final = 4096  # how many different events a reader remembers,
+_LONGEST_KNOWN: Final = 200  # with contexts of how many bytes
+_timestamp = attrgetter("timestamp")
 _EXPECTED: Final = 'a JSON entry such as {"timestamp":1552593348.07,"name":"free"} (RFC 18)'
 _EXPECTED_TEXT: Final = "a line of `flux job eventlog` such as 1552593348.07 finish status=0"
 
@@ -202,6 +206,8 @@ class _Message(msgspec.Struct, gc=False):
     R: msgspec.Raw = _ABSENT
 
 
+_decode_entry = msgspec.json.Decoder(_Entry).decode
+_decode_entries = msgspec.json.Decoder(_Entry).decode_lines
 _decode_context = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
@@ -223,54 +229,111 @@ def read_log(
     log that has none of its own. ``warn`` is told what is odd but not wrong, such as a last line cut short.
     Raises :class:`LogError` at the first line that is not an entry, and where there is no entry at all.
     """
-    opened = open_log(source) if stream is None else stream
-    decode = msgspec.json.Decoder(_Entry).decode
-    text = _TextReader()
-    maker = _EntryMaker(resources)
-    known = maker.known.get
-    number = found = 0
-    raw = b""
-    try:
-        for raw in iter(partial(opened.readline, MAX_LINE), b""):
-            number += 1
-            line = raw
-            if line[0] != _BRACE or not line.isascii():
-                line = _inspect(line)
-                if not line:
-                    continue
-            if line[0] == _BRACE:
-                if len(line) > _LONG:
-                    _measure(line)
-                try:
-                    entry = decode(line)
-                except msgspec.ValidationError as error:
-                    for entry in _message_entries(line, error):
-                        yield maker.make(number, entry)
-                    found = number  # a message without events is one too
-                    continue
-                found = number
-                event = known((entry.name, bytes(entry.context)))
-                if event is not None and entry.timestamp > 0:
-                    yield _tuple(Entry, (number, entry.id, entry.timestamp, event, None))
+    return chain.from_iterable(_LogReader(source, resources, warn).read(stream))
+
+
+class _LogReader:
+    """Reads one log, a block of whole lines at a time: quickly, if the block is of the most common form; if it is
+    not, or something is wrong in it, line by line."""
+
+    def __init__(self, source: str, resources: ResourceSet | None, warn: Callable[[str], object]) -> None:
+        self._source = source
+        self._warn = warn
+        self._number = 0  # of the last line read
+        self._found = False
+        self._text = _TextReader()
+        self._maker = _EntryMaker(resources)
+
+    def read(self, stream: BinaryIO | None) -> Iterator[Iterable[Entry]]:
+        opened = open_log(self._source) if stream is None else stream
+        try:
+            for block in _blocks(opened):
+                entries = self._at_once(block)
+                if entries:
+                    self._number += len(entries)
+                    self._found = True
+                    yield entries
                 else:
-                    yield maker.make(number, entry)
-            else:
-                time, name, context = text.read(line)
-                if not raw.endswith(b"\n") and looks_cut_short(name):
-                    raise _BadLineError
-                found = number
-                yield maker.make_from(number, None, time, name, context, _ABSENT)
-    except _BROKEN_FILE as error:
-        raise LogError(source, number + 1, _why(error)) from None
-    except (_BadLineError, ResourceSetError, *_UNREADABLE) as error:
-        if raw.endswith(b"\n") or len(raw) == MAX_LINE or isinstance(error, msgspec.ValidationError):
-            raise LogError(source, number, _why(error)) from None
-        warn(f"{source}:{number}: the last line is cut short (a log still being written?) and was left out")
-    finally:
-        if stream is None:
-            opened.close()
-    if not found:
-        raise LogError(source, 0, f"no events in it; expected {_EXPECTED}")
+                    yield self._line_by_line(block)
+        except _BROKEN_FILE as error:
+            raise LogError(self._source, self._number + 1, _why(error)) from None
+        finally:
+            if stream is None:
+                opened.close()
+        if not self._found:
+            raise LogError(self._source, 0, f"no events in it; expected {_EXPECTED}")
+
+    def _at_once(self, block: bytes) -> list[Entry] | None:
+        """The entries of a block that is one JSON entry a line; ``None`` if it is not, or is not in order."""
+        lines = block.count(b"\n")
+        if block[0] != _BRACE or block[-1] != _NEWLINE or block.count(b"\n{") != lines - 1 or not block.isascii():
+            return None
+        known, make = self._maker.known.get, self._maker.make
+        try:
+            decoded = _decode_entries(block)
+            if len(decoded) != lines or min(map(_timestamp, decoded)) <= 0:
+                return None
+            return [
+                _tuple(Entry, (number, entry.id, entry.timestamp, event, None))
+                if (event := known((entry.name, bytes(entry.context))))
+                else make(number, entry)
+                for number, entry in enumerate(decoded, self._number + 1)
+            ]
+        except (_BadLineError, ResourceSetError, *_UNREADABLE):
+            return None
+
+    def _line_by_line(self, block: bytes) -> Iterator[Entry]:
+        raw = b""
+        try:
+            for raw in io.BytesIO(block):
+                self._number += 1
+                yield from self._line(raw)
+        except (_BadLineError, ResourceSetError, *_UNREADABLE) as error:
+            if raw.endswith(b"\n") or len(raw) > MAX_LINE or isinstance(error, msgspec.ValidationError):
+                raise LogError(self._source, self._number, _why(error)) from None
+            cut = "the last line is cut short (a log still being written?) and was left out"
+            self._warn(f"{self._source}:{self._number}: {cut}")
+
+    def _line(self, raw: bytes) -> Iterator[Entry]:
+        if len(raw) > MAX_LINE:
+            raise _BadLineError(f"longer than {MAX_LINE >> 20} MiB: not an eventlog; expected {_EXPECTED}")
+        if b"\0" in raw:
+            raise _BadLineError(f"binary data; expected {_EXPECTED}")
+        raw.decode()
+        line = raw.removeprefix(codecs.BOM_UTF8).strip()
+        if line.startswith(b"{"):
+            _check_depth(line)
+            try:
+                entries = [_decode_entry(line)]
+            except msgspec.ValidationError as error:
+                entries = _message_entries(line, error)
+            self._found = True
+            for entry in entries:
+                yield self._maker.make(self._number, entry)
+        elif line:
+            time, name, context = self._text.read(line)
+            if not raw.endswith(b"\n") and looks_cut_short(name):
+                raise _BadLineError
+            self._found = True
+            yield self._maker.make_from(self._number, None, time, name, context, _ABSENT)
+
+
+def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """The stream in blocks of whole lines, as it comes. A line longer than any may be comes as it is by then."""
+    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    rest = b""
+    while data := read(max(_BLOCK, len(rest))):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield rest + data[:end]
+            rest = data[end:]
+        else:
+            rest += data
+            if len(rest) > MAX_LINE:
+                yield rest
+                return
+    if rest:
+        yield rest
 
 
 class _EntryMaker:
@@ -286,9 +349,11 @@ class _EntryMaker:
             raise _BadLineError(f"timestamp {time} is not above zero; expected {_EXPECTED}")
         name = entry.name
         text = bytes(entry.context)
+        _check_depth(text)
+        _check_depth(bytes(entry.R))
         context = _decode_context(text) if text else None
         made = self.make_from(line, entry.id, time, name, context, entry.R)
-        if name != "alloc" and len(text) < _LONG:
+        if name != "alloc" and len(text) < _LONGEST_KNOWN:
             if len(self.known) >= _KNOWN_MOST:
                 self.known.clear()
             self.known[name, text] = made.event
@@ -312,21 +377,8 @@ class _EntryMaker:
         return Entry(line, job, time, make_event(name, context, ranks), resources)
 
 
-def _inspect(line: bytes) -> bytes:
-    """A line that is not plain JSON, without white space around it. Raises what makes it unreadable."""
-    if len(line) == MAX_LINE:
-        raise _BadLineError(f"longer than {MAX_LINE >> 20} MiB: not an eventlog; expected {_EXPECTED}")
-    if b"\0" in line:
-        raise _BadLineError(f"binary data; expected {_EXPECTED}")
-    line.decode()
-    return line.removeprefix(codecs.BOM_UTF8).strip()
-
-
-def _measure(line: bytes) -> None:
-    """Raises what makes a JSON line too long or too deep."""
-    if len(line) == MAX_LINE:
-        raise _BadLineError(f"longer than {MAX_LINE >> 20} MiB: not an eventlog; expected {_EXPECTED}")
-    if line.count(b"{") + line.count(b"[") > _MAX_DEPTH:
+def _check_depth(line: bytes) -> None:
+    if len(line) > 2 * _MAX_DEPTH and line.count(b"{") + line.count(b"[") > _MAX_DEPTH:
         depth = 0
         for token in _NESTING.finditer(line):
             depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)

@@ -34,14 +34,15 @@ def _hold_json(hold: Hold) -> dict[str, Any]:
 def report_json(source: str, report: Report) -> dict[str, Any]:
     """The object that ``check --format json`` prints for a job. Idsets are RFC 22 text, ``None`` where not known."""
     job = report.state
+    allocated = _text(job.allocation)
     return {
         "source": source,
         "job": report.job,
-        "phase": job.phase.value,
+        "phase": job.phase,
         "events": report.events,
-        "allocated": _text(job.allocation),
-        "held": _text(job.held),
-        "released": _text(job.released),
+        "allocated": allocated,
+        "held": _text(job.held) if job.held else "",
+        "released": allocated if job.released is job.allocation else _text(job.released),
         "holders": [_hold_json(hold) for hold in report.holds()],
         "violations": [
             {
