@@ -243,7 +243,9 @@ def begin_report(
         return Report(entry.job, entry.timestamp, begin, steps)
     if entry.job is None and not fragment:
         raise NotALogStartError(entry)
-    cut = Fragment.of(begin.last_rank, resources.ranks if resources else ALL_RANKS)
+    # Whoever declares a fragment says that the job was running; a journal may begin anywhere.
+    ranks = resources.ranks if resources else ALL_RANKS
+    cut = Fragment.of(begin.last_rank, ranks, running=entry.job is None)
     return Report(entry.job, entry.timestamp, cut.job, None, cut, resources)
 
 

@@ -12,7 +12,6 @@ and ``partial-free``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from attrs import Attribute, field, fields, frozen
@@ -57,7 +56,8 @@ __all__ = [
     "to_context",
 ]
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, Any]] = {}
+_ABSENT: Final = object()
 _KEY: Final = "type of the context key"
 _OPTIONAL: Final = "whether RFC 21 lets the key be absent"
 
@@ -407,10 +407,10 @@ def _read_keys(
 ) -> None:
     seen = 0
     for key, kind, optional in keys:
-        value = context.get(key, _NOTHING)
+        value = context.get(key, _ABSENT)
         if type(value) is kind:
             values[key] = value
-        elif value is _NOTHING:
+        elif value is _ABSENT:
             seen -= 1
             if not optional:
                 problems.append(f"{key!r} is missing")

@@ -1,9 +1,11 @@
 """Replay a log whose beginning is cut off.
 
-What came before is not known, so a fragment is replayed from every state that it may begin in; a state that
-the log refutes is dropped. Only what no state left allows is a violation: nothing is reported that the missing part
-could explain. A fragment begins before CLEANUP (running, before all) if it can; only if its first telling event rules
-that out, it begins in CLEANUP or in a prolog, where actions may be active whose start is not in the log.
+What came before is not known, so a fragment is replayed from every state that it may begin in; a state that the log
+refutes is dropped. Only what no state left allows is a violation. In the states before CLEANUP all actions are known;
+in the others (CLEANUP, or in a prolog) actions may be active whose start is not in the log, on ranks that are not known
+either. A log that may begin before CLEANUP, and goes on to ``alloc`` or ``start``, is taken to do so: else the finish
+of an epilog that never started could always be explained. Whoever knows that the job was running where the log begins
+can say so; then ``finish`` tells as much.
 """
 
 from __future__ import annotations
@@ -21,43 +23,53 @@ __all__ = ["Fragment"]
 
 @frozen(slots=False)
 class _Start:
-    """A state, and what it allows for.
+    """A state that the log may have begun in, as it is by now.
 
-    ``open``: actions may be active that it does not know. ``adopted``: those that showed themselves since, each on the
-    ranks that it may reference; in the job they are active on none, which is all that is certain.
+    ``open``: holders may be active in it that it does not know. ``adopted``: those that have shown themselves since,
+    each on the ranks that it may reference. In the job they reference none, which is all that is certain.
     """
 
     job: Job
-    open: bool
+    open: bool = False
     adopted: tuple[Holder, ...] = ()
 
     def after(self, event: ev.Event) -> _Start | None:
         """The state after ``event``, or ``None`` if this state refuses it."""
         violation = guard(self.job, event)
         if violation is None:
-            adopted = self.adopted
-            if isinstance(event, ev.EpilogFinish | ev.PrologFinish):
-                adopted = tuple(holder for holder in adopted if holder.description != event.description)
-            return evolve(self, job=effect(self.job, event), adopted=adopted)
+            return self._with(event)
+        not_started = self.job.exec is Exec.IDLE or self.job.exec is Exec.REQUESTED
+        if violation.code is Code.UnknownHolder and (self.open or (not_started and isinstance(event, ev.PrologFinish))):
+            return self._adopting(event).after(event)
         if not self.open:
             return None
-        if violation.code is Code.UnknownHolder:
-            return self._adopting(event).after(event)
         if violation.code is Code.NotHeld and isinstance(event, ev.Release):
             return self._dropping(event)
-        if violation.code is Code.WrongPhase and isinstance(event, ev.PartialFree):
-            return evolve(self, job=effect(self.job, event))  # an action is active of which nothing is known
+        if violation.code is Code.WrongPhase and isinstance(event, ev.PartialFree) and event.ranks <= self.job.held:
+            return self._with(event)  # an action is active of which nothing is known
         return None
 
+    def _with(self, event: ev.Event) -> _Start:
+        adopted = self.adopted
+        if adopted and isinstance(event, ev.EpilogFinish | ev.PrologFinish):
+            adopted = tuple(holder for holder in adopted if holder.description != event.description)
+        return evolve(self, job=effect(self.job, event), adopted=adopted)
+
     def _adopting(self, event: Any) -> _Start:
-        kind = HolderKind.PROLOG if isinstance(event, ev.PrologFinish) else HolderKind.EPILOG
-        active = Holder(kind, event.description, NO_RANKS)
-        adopted = Holder(kind, event.description, self.job.held)
-        job = evolve(self.job, actions=(*self.job.actions, active))
-        return evolve(self, job=job, adopted=(*self.adopted, adopted))
+        """The state in which the action that ``event`` names is active."""
+        job = self.job
+        kind = HolderKind.EPILOG
+        if isinstance(event, ev.PrologFinish):
+            kind = HolderKind.PROLOG
+            if job.exec is Exec.REQUESTED:  # it was not, then
+                job = evolve(job, exec=Exec.IDLE, exec_ranks=NO_RANKS)
+        job = evolve(job, actions=(*job.actions, Holder(kind, event.description, NO_RANKS)))
+        return evolve(self, job=job, adopted=(*self.adopted, Holder(kind, event.description, job.held)))
 
     def _dropping(self, event: ev.Release) -> _Start | None:
-        """An adopted epilog drops ranks that it may reference."""
+        """An adopted epilog, or the exec system, drops ranks that it may reference."""
+        if event.description is None:
+            return self._with(event) if event.ranks <= self.job.held else None
         for index, holder in enumerate(self.adopted):
             if holder.description == event.description and event.ranks <= holder.ranks:
                 left = evolve(holder, ranks=holder.ranks - event.ranks)
@@ -65,56 +77,39 @@ class _Start:
         return None
 
 
-def _starts(last_rank: LastRank, ranks: IdSet) -> tuple[list[_Start], list[_Start]]:
-    """The states that a fragment may begin in, the likeliest first: before CLEANUP, and the others."""
-
-    def owning(phase: Phase, exec_: Exec, open_: bool = False, **more: Any) -> _Start:
-        has = NO_RANKS if exec_ is Exec.IDLE or exec_ is Exec.DONE else ranks
-        state: dict[str, Any] = {
-            "phase": phase,
-            "exec": exec_,
-            "exec_ranks": has,
-            "allocation": ranks,
-            "held": ranks,
-        }
-        return _Start(Job(last_rank, **(state | more)), open_)
-
-    early = [
-        owning(Phase.RUN, Exec.RUNNING),
-        owning(Phase.RUN, Exec.REQUESTED),
-        *(
-            _Start(Job(last_rank, phase=phase), False)
-            for phase in (Phase.SCHED, Phase.PRIORITY, Phase.DEPEND, Phase.NEW)
-        ),
-    ]
-    late = [
-        owning(Phase.CLEANUP, Exec.FINISHED, True),
-        owning(Phase.CLEANUP, Exec.RUNNING, True),
-        owning(Phase.CLEANUP, Exec.REQUESTED, True),
-        owning(Phase.CLEANUP, Exec.DONE, True),
-        owning(Phase.CLEANUP, Exec.DONE, True, held=NO_RANKS, released=ranks, closed=True),
-        _Start(Job(last_rank, phase=Phase.CLEANUP), True),
-        owning(Phase.RUN, Exec.IDLE, True),
-    ]
-    return early, late
-
-
 @define
 class Fragment:
-    """The states that a job may be in whose log is a fragment."""
+    """The states that a job may be in whose log is a fragment.
 
-    states: list[_Start]
-    late: list[_Start] | None  # what to begin with if no early state can; None: something has been told
+    ``likely``: those that began before CLEANUP, the likeliest first; the others, once there is none. ``others``: while
+    they are still possible.
+    """
+
+    likely: list[_Start]
+    others: list[_Start]
+    _telling: tuple[type[ev.Event], ...]  # after these events of a likely state there are no others
 
     @classmethod
-    def of(cls, last_rank: LastRank, ranks: IdSet) -> Fragment:
-        """A job of which nothing has been seen. ``ranks``: those that it has if it has any."""
-        return cls(*_starts(last_rank, ranks))
+    def of(cls, last_rank: LastRank, ranks: IdSet, *, running: bool = False) -> Fragment:
+        """A job of which nothing has been seen.
+
+        ``ranks``: those that it has if it has any. ``running``: it is known to be running, if it can be.
+        """
+        pending = [Job(last_rank, phase=p) for p in (Phase.SCHED, Phase.PRIORITY, Phase.DEPEND, Phase.NEW)]
+        allocated = Job(last_rank, phase=Phase.RUN, allocation=ranks, held=ranks)
+        started = [evolve(allocated, exec=at, exec_ranks=ranks) for at in (Exec.RUNNING, Exec.REQUESTED)]
+        held = [evolve(allocated, phase=Phase.CLEANUP, exec=at) for at in Exec]
+        closed = [evolve(job, held=NO_RANKS, released=ranks, closed=True) for job in held]
+        never = Job(last_rank, phase=Phase.CLEANUP)
+        others = [*held, *closed, never, allocated]  # the last: in a prolog
+        telling = (ev.Alloc, ev.Start, ev.Finish) if running else (ev.Alloc, ev.Start)
+        before = [_Start(job) for job in (*started, *pending)]
+        return cls(before, [_Start(job, open=True) for job in others], telling)
 
     @property
     def job(self) -> Job:
         """The likeliest state."""
-        return self.states[0].job
+        return self.likely[0].job
 
     def apply(self, event: ev.Event) -> Job:
         """Go on with ``event``; returns the likeliest state then.
@@ -122,20 +117,20 @@ class Fragment:
         Raises the :class:`ProtocolViolation` that the event is in every state that is left, if it is one; then
         too the fragment has gone on.
         """
-        left = _left(self.states, event)
-        if not left and self.late and not isinstance(event, ev.Malformed):
-            left = _left(self.late, event)
-            self.late = None
-        elif len(left) < len(self.states):
-            self.late = None
-        violation = None if left else guard(self.job, event)
-        if violation is not None:
-            left = [evolve(state, job=effect(state.job, event)) for state in self.states]
-        self.states = list(dict.fromkeys(left))
-        if violation is not None:
-            raise violation
-        return self.job
+        likely, others = _left(self.likely, event), _left(self.others, event)
+        if likely or others:
+            presumed = bool(likely) and isinstance(event, self._telling)
+            self.likely, self.others = likely or others, others if likely and not presumed else []
+            return self.job
+        violation = guard(self.job, event)
+        self.likely, self.others = _forced(self.likely, event), _forced(self.others, event)
+        assert violation is not None  # the likeliest state has refused it
+        raise violation
 
 
-def _left(states: list[_Start], event: ev.Event) -> list[_Start]:
-    return [after for state in states if (after := state.after(event)) is not None]
+def _left(starts: list[_Start], event: ev.Event) -> list[_Start]:
+    return list(dict.fromkeys(after for start in starts if (after := start.after(event)) is not None))
+
+
+def _forced(starts: list[_Start], event: ev.Event) -> list[_Start]:
+    return list(dict.fromkeys(evolve(start, job=effect(start.job, event)) for start in starts))

@@ -120,8 +120,9 @@ class Hostlist:
 
 
 def _together(a: _Hosts, b: _Hosts) -> bool:
-    """Whether both can stand in one pair of brackets."""
-    return bool(b.width) and (a.prefix, a.suffix, a.width) == (b.prefix, b.suffix, b.width)
+    """Whether both can stand in one pair of brackets, of which ``a`` is the first and shows the width."""
+    shows = a.width == 1 or len(str(a.low)) < a.width
+    return bool(b.width) and shows and (a.prefix, a.suffix, a.width) == (b.prefix, b.suffix, b.width)
 
 
 def _merged(group: list[_Hosts]) -> Iterator[str]:

@@ -210,11 +210,12 @@ def _wrap(bits: FrozenBitMap) -> IdSet:
 
 def _collect(ids: Iterable[int]) -> FrozenBitMap:
     try:
-        bits = FrozenBitMap(ids)
+        # By way of an array, since a bitmap takes None for nothing and cuts floats.
+        bits = FrozenBitMap(ids if isinstance(ids, range) else array("I", ids))
     except (OverflowError, TypeError) as error:
         raise IdSetError(f"ids are integers from 0 to {MAX_ID}: {error}") from None
     if bits and bits.max() > MAX_ID:
-        raise IdSetError(f"ids are integers from 0 to {MAX_ID}, not {bits.max()}")
+        raise IdSetError(f"ids are integers from 0 to {MAX_ID}: not {bits.max()}")
     return bits
 
 

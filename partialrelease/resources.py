@@ -54,9 +54,14 @@ class ResourceSet:
     @classmethod
     def parse(cls, text: bytes | msgspec.Raw) -> ResourceSet:
         """Read the JSON of an R. Raises :class:`ResourceSetError`."""
+        text = bytes(text)
         try:
+            if not text.isascii():
+                text.decode()
             r = _decode(text)
-        except msgspec.DecodeError as error:
+        except UnicodeDecodeError:
+            raise ResourceSetError("not an R (RFC 20): Invalid UTF-8") from None
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ResourceSetError(f"not an R (RFC 20): {error}") from None
         ranks = NO_RANKS
         for number, entry in enumerate(r.execution.R_lite):
@@ -68,7 +73,7 @@ class ResourceSet:
         if not ranks:
             raise ResourceSetError("not an R (RFC 20): no ranks - at `$.execution.R_lite`")
         nodelist = r.execution.nodelist
-        return cls(ranks, None if nodelist is None else tuple(nodelist), bytes(text))
+        return cls(ranks, None if nodelist is None else tuple(nodelist), text)
 
     def to_json(self) -> Any:
         """The RFC 20 object: the one that was read, or else the least that says the ranks and the hosts."""
