@@ -79,7 +79,6 @@ from .job import (
     decide,
     effect,
     guard,
-    restrict,
     settle,
 )
 
@@ -181,7 +180,6 @@ __all__ = [
     "known_ranks",
     "looks_cut_short",
     "make_event",
-    "restrict",
     "settle",
     "to_context",
 ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from .events import Alloc, Entry, EpilogStart, Event, PrologStart
+from .events import Alloc, Clean, Entry, EpilogStart, PrologStart
 from .fragment import Fragment
 from .idset import ALL_RANKS, MAX_ID, IdSet
 from .job import (
@@ -25,8 +25,6 @@ from .job import (
     ProtocolViolation,
     apply,
     effect,
-    guard,
-    restrict,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +41,9 @@ __all__ = [
     "check_entries",
     "known_ranks",
 ]
+
+_LONGEST_LIFE: Final = 64
+"""How many entries of an active job are kept before it is replayed as it goes."""
 
 _WINDOW: Final = 100
 """How many ended jobs are kept, for what may follow their ``clean``."""
@@ -97,115 +98,50 @@ class Finding:
     holds: tuple[Hold, ...]
 
 
-class _Steps:
-    """Steps that many jobs take.
-
-    Most jobs of a journal go the same way but for their ranks. As long as a job's log only ever says "all", its
-    state is that of an allocation of all ranks, restricted to R's. So such jobs share their states, and a step
-    between two of them is taken once. A job whose log names ranks, or breaks a rule, goes on alone.
-    """
-
-    _MOST: Final = 4096
-    alloc: Final = Alloc()
-
-    def __init__(self) -> None:
-        # By the identities of state and event; the values keep these alive.
-        self._known: dict[tuple[int, int], tuple[Job, Event, Job]] = {}
-        self.plain: dict[tuple[int, int], tuple[Job, Event, Job]] = {}
-        """Those of the steps that start and end no holder and no job."""
-
-    def take(self, job: Job, event: Event) -> Job | None:
-        """The shared state after ``event``, or ``None`` if the job must go on alone."""
-        key = (id(job), id(event))
-        known = self._known.get(key)
-        if known is not None:
-            return known[2]
-        ranks = getattr(event, "ranks", None)
-        names_ranks = ranks is not None and ranks is not ALL_RANKS and bool(ranks)
-        if names_ranks or guard(job, event) is not None:
-            return None
-        after = effect(job, event)
-        if not event.extra:  # what has more to say will hardly come again
-            if len(self._known) >= self._MOST:
-                self._known.clear()
-                self.plain.clear()
-            step = self._known[key] = (job, event, after)
-            if after.actions is job.actions and not _exec_begins(job, after) and after.phase is not INACTIVE:
-                self.plain[key] = step
-        return after
-
-
 @define
 class Report:
     """What checking has found out about one job so far.
 
-    ``job``: its id, where the log says. ``began``: the first event's timestamp. ``fragment``: where the log is one.
-    ``resources``: R, where it is known. ``events``: how many. ``exec_since``: when the exec system was asked to
-    start the job, and then when it started it.
+    ``job``: its id, where the log says. ``began``: the first event's timestamp. ``state``: the job now; of a fragment,
+    the likeliest. ``fragment``: where the log is one. ``resources``: R, where it is known. ``events``: how many.
+    ``exec_since``: when the exec system was asked to start the job, and then when it started it.
     """
 
     job: int | None
     began: float
-    _state: Job
-    _steps: _Steps | None = None  # while the state is one of these steps
+    state: Job
     fragment: Fragment | None = None
     resources: ResourceSet | None = None
     events: int = 0
     findings: list[Finding] = field(factory=list)
     exec_since: float = UNKNOWN
-    _ranks: IdSet = ALL_RANKS  # what a shared state is restricted to
     _since: tuple[float, ...] = ()  # beside the state's actions
 
-    @property
-    def state(self) -> Job:
-        """The job now; of a fragment, the likeliest state."""
-        return self._state if self._steps is None else restrict(self._state, self._ranks)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the job is INACTIVE."""
-        return self._state.phase is INACTIVE
-
-    def step(self, line: int, time: float, event: Event) -> None:
+    def step(self, entry: Entry) -> None:
         """Go on with one event."""
+        line, _, time, event, resources = entry
         self.events += 1
-        before = self._state
-        after = None
-        if self._steps is not None:
-            if type(event) is Alloc and event.ranks and not before.allocation:
-                after = self._steps.take(before, self._steps.alloc)
-                self._ranks = event.ranks
-            else:
-                after = self._steps.take(before, event)
-            if after is None:
-                before = self._state = self.state
-                self._steps = None
-        if after is None:
-            after = self._step_alone(line, time, event)
-        self._state = after
-        if after.actions is not before.actions:
-            started = isinstance(event, EpilogStart | PrologStart)
-            self._since = _follow(before.actions, self._since, after.actions, time if started else UNKNOWN)
-        if _exec_begins(before, after):
-            self.exec_since = time
-
-    def _step_alone(self, line: int, time: float, event: Event) -> Job:
+        if resources is not None:
+            self.resources = resources
+        before = self.state
         try:
-            return apply(self._state, event) if self.fragment is None else self.fragment.apply(event)
+            after = apply(before, event) if self.fragment is None else self.fragment.apply(event)
         except ProtocolViolation as violation:
             holds = tuple(hold for hold in self.holds() if hold.holder in violation.holders)
             self.findings.append(Finding(line, time, violation, holds))
-            return effect(self._state, event) if self.fragment is None else self.fragment.job
+            after = effect(before, event) if self.fragment is None else self.fragment.job
+        self.state = after
+        if after.actions is not before.actions:
+            started = isinstance(event, EpilogStart | PrologStart)
+            self._since = _follow(before.actions, self._since, after.actions, time if started else UNKNOWN)
+        if after.exec is not before.exec and (after.exec is REQUESTED or after.exec is RUNNING):
+            self.exec_since = time
 
     def holds(self) -> tuple[Hold, ...]:
         """The active holders and since when they are."""
-        holders = self.state.holders if self._state.holders else ()
+        holders = self.state.holders
         execs = len(holders) - len(self._since)
         return tuple(map(Hold, holders, (self.exec_since,) * execs + self._since))
-
-
-def _exec_begins(before: Job, after: Job) -> bool:
-    return after.exec is not before.exec and (after.exec is REQUESTED or after.exec is RUNNING)
 
 
 def _follow(
@@ -227,26 +163,19 @@ def known_ranks(ranks: IdSet) -> bool:
     return MAX_ID not in ranks
 
 
-def begin_report(
-    entry: Entry,
-    begin: Job,
-    *,
-    fragment: bool = False,
-    resources: ResourceSet | None = None,
-    steps: _Steps | None = None,
-) -> Report:
+def begin_report(entry: Entry, begin: Job, *, fragment: bool = False, resources: ResourceSet | None = None) -> Report:
     """The report on the job whose first entry this is; the entry itself is still to be given to it.
 
     ``begin``: the job before any event, with its settings. Raises :class:`NotALogStartError`.
     """
     if entry.event.name == "submit":
-        return Report(entry.job, entry.timestamp, begin, steps)
+        return Report(entry.job, entry.timestamp, begin)
     if entry.job is None and not fragment:
         raise NotALogStartError(entry)
     # Whoever declares a fragment says that the job was running; a journal may begin anywhere.
     ranks = resources.ranks if resources else ALL_RANKS
     cut = Fragment.of(begin.last_rank, ranks, running=entry.job is None)
-    return Report(entry.job, entry.timestamp, cut.job, None, cut, resources)
+    return Report(entry.job, entry.timestamp, cut.job, cut, resources)
 
 
 def check_entries(
@@ -261,29 +190,86 @@ def check_entries(
     ``fragment`` allows a log without job ids to begin anywhere; the jobs of a journal always may.
     ``resources``: R, for a fragment that begins after its ``alloc``. Raises :class:`NotALogStartError`.
     """
-    active: dict[int | None, Report] = {}
+    lives = _Lives(Job(last_rank))
+    logs: dict[int | None, list[Entry]] = {}  # of jobs from `submit` on; they are replayed when they have ended
+    active: dict[int | None, Report] = {}  # the others
     ended: dict[int | None, Report] = {}
-    begin = Job(last_rank)
-    steps = _Steps()
-    plain = steps.plain.get
     for entry in entries:
-        line, job, time, event, r = entry
-        report = active.get(job)
-        if report is not None:
-            step = plain((id(report._state), id(event)))
-            if step is not None:
-                report._state = step[2]
-                report.events += 1
+        job = entry[1]
+        log = logs.get(job)
+        if log is not None:
+            log.append(entry)
+            if type(entry[3]) is not Clean and len(log) < _LONGEST_LIFE:
                 continue
-        elif (report := ended.get(job)) is None:
-            report = begin_report(entry, begin, fragment=fragment, resources=resources, steps=steps)
+            report = lives.replay(logs.pop(job))
+        else:
+            known = active.pop(job, None) or ended.get(job)
+            if known is not None:
+                report = known
+            else:
+                if entry.event.name == "submit":
+                    logs[job] = [entry]
+                    continue
+                report = begin_report(entry, lives.begin, fragment=fragment, resources=resources)
+            report.step(entry)
+        if report.state.phase is not INACTIVE:
             active[job] = report
-        if r is not None:
-            report.resources = r
-        report.step(line, time, event)
-        if report.ended and job in active:
-            ended[job] = active.pop(job)
-            if len(ended) > _WINDOW:
-                yield ended.pop(next(iter(ended)))
+            continue
+        ended[job] = report
+        if len(ended) > _WINDOW:
+            yield ended.pop(next(iter(ended)))
     yield from ended.values()
+    yield from map(lives.replay, logs.values())
     yield from active.values()
+
+
+class _Lives:
+    """Replays the lives of jobs, from ``submit`` on.
+
+    Most lives are whole and legal: of these only the end is reported, so they are replayed by ``apply`` alone. Most
+    of those are alike but for the ranks: the same events, which name no ranks. Such a life is replayed once; its end
+    is that of all, each with its own ranks.
+    """
+
+    _MOST: Final = 1024
+
+    def __init__(self, begin: Job) -> None:
+        self.begin = begin
+        # By the identities of the events, which the log kept beside the end keeps alive.
+        self._known: dict[tuple[int, ...], tuple[Job, list[Entry]]] = {}
+
+    def replay(self, log: list[Entry]) -> Report:
+        """The report after these entries."""
+        resources = next((entry[4] for entry in log if entry[4] is not None), None)
+        life = tuple([id(entry[3]) if entry[4] is None else 0 for entry in log])  # R makes each alloc another event
+        known = self._known.get(life)
+        if known is not None:
+            end = known[0]
+            if resources is not None:
+                end = evolve(end, allocation=resources.ranks, released=resources.ranks)
+            return Report(log[0].job, log[0].timestamp, end, resources=resources, events=len(log))
+        end = self.begin
+        try:
+            for entry in log:
+                end = apply(end, entry[3])
+        except ProtocolViolation:
+            return self._tell(log)
+        if end.phase is not INACTIVE:
+            return self._tell(log)
+        if end.released == end.allocation and not any(map(_names_ranks, log)):
+            if len(self._known) >= self._MOST:
+                self._known.clear()
+            self._known[life] = end, log
+        return Report(log[0].job, log[0].timestamp, end, resources=resources, events=len(log))
+
+    def _tell(self, log: list[Entry]) -> Report:
+        report = begin_report(log[0], self.begin)
+        for entry in log:
+            report.step(entry)
+        return report
+
+
+def _names_ranks(entry: Entry) -> bool:
+    """Whether the event names ranks in its context."""
+    ranks = getattr(entry.event, "ranks", None)
+    return type(entry.event) is not Alloc and ranks is not None and bool(ranks) and ranks != ALL_RANKS

@@ -25,7 +25,7 @@ from .eventlog import LogError, find_r, open_log, read_log, read_r
 from .events import Entry
 from .explain import HEADINGS, Row, conclusion, fate, make_row
 from .idset import IdSet
-from .job import Job, LastRank
+from .job import Job, LastRank, Phase
 from .report import finding_lines, report_json, report_line
 from .resources import ResourceSet, ResourceSetError
 
@@ -182,9 +182,7 @@ class _Log:
                     self.fail(f"{self.name}:{entry.line}: a journal of several jobs; say which with --job {entry.job}")
                     return None, rows
                 found = len(report.findings)
-                if entry.resources is not None:
-                    report.resources = entry.resources
-                report.step(entry.line, entry.timestamp, entry.event)
+                report.step(entry)
                 rows.append(make_row(report, entry.timestamp, entry.event, found))
         except NotALogStartError as error:
             self._fail_start(error)
@@ -239,7 +237,7 @@ def _warn(message: str) -> None:
 
 def _show_report(log: _Log, report: Report) -> None:
     log.look_at_hosts(report)
-    _print(report_line(log.name, report, incomplete=log.bad > 0 and not report.ended))
+    _print(report_line(log.name, report, incomplete=log.bad > 0 and report.state.phase is not Phase.INACTIVE))
     for finding in report.findings:
         for line in finding_lines(report, finding, log.name):
             _print(line)

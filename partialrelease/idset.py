@@ -173,7 +173,9 @@ class IdSet:
 
     def __str__(self) -> str:
         bits = self._bits
-        if bits and bits.shift(1).isdisjoint(bits):  # no two neighbours: the bulk way
+        if not bits:
+            return ""
+        if bits.max() - bits.min() >= len(bits) and bits.shift(1).isdisjoint(bits):  # no two neighbours: in bulk
             return ",".join(map(str, bits.to_array()))
         return ",".join(f"{a}-{b}" if a != b else f"{a}" for a, b in self.runs())
 

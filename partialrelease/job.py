@@ -45,7 +45,6 @@ __all__ = [
     "decide",
     "effect",
     "guard",
-    "restrict",
     "settle",
 ]
 
@@ -757,19 +756,6 @@ def apply(job: Job, event: ev.Event) -> Job:
     if may and (violation := may(job, event)):
         raise violation
     return do(job, event)
-
-
-def restrict(job: Job, ranks: IdSet) -> Job:
-    """The job as it is when its allocation is only ``ranks`` (a subset of it). It commutes with every event that
-    names no ranks."""
-    return _with(
-        job,
-        allocation=job.allocation & ranks,
-        held=job.held & ranks,
-        released=job.released & ranks,
-        exec_ranks=job.exec_ranks & ranks,
-        actions=_within(job.actions, ranks) if job.allocation else job.actions,
-    )
 
 
 def decide(job: Job, queued: Iterable[ev.Event] = ()) -> ev.PartialFree | ev.Free | ev.Clean | None:

@@ -44,7 +44,6 @@ from partialrelease import (
     decide,
     effect,
     guard,
-    restrict,
     settle,
 )
 
@@ -445,7 +444,7 @@ def test_messages_shorten_long_rank_sets() -> None:
     assert "all ranks" in refused(job(*PENDING, Alloc(), Start()), Free()).message
 
 
-# -- decide, settle, restrict --
+# -- decide, settle --
 
 
 def test_decide_posts_partial_free_then_free_then_clean() -> None:
@@ -481,20 +480,6 @@ def test_settle_goes_as_far_as_the_job_manager_can() -> None:
     state, posted = settle(apply(state, EpilogFinish("a")))
     assert (posted, state.phase) == ((Free(), Clean()), Phase.INACTIVE)
     assert settle(state) == (state, ())
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        (*PENDING, PrologStart("p"), Alloc(), PrologFinish("p"), Start(), Finish(), EpilogStart("a"), FINAL),
-        (*PENDING, CANCEL, EpilogStart("a"), Alloc()),
-        (*PENDING, Alloc(), CANCEL, FINAL, EpilogStart("a"), EpilogFinish("a"), Free(), Clean()),
-    ],
-)
-def test_restricting_a_job_that_never_named_ranks_is_the_job_with_those_ranks(events: tuple[Event, ...]) -> None:
-    for count in range(len(events) + 1):
-        named = tuple(Alloc(R) if isinstance(event, Alloc) else event for event in events[:count])
-        assert restrict(job(*events[:count]), R) == job(*named)
 
 
 def test_jobs_are_values() -> None:
