@@ -172,7 +172,9 @@ def begin_report(entry: Entry, begin: Job, *, fragment: bool = False, resources:
         return Report(entry.job, entry.timestamp, begin)
     if entry.job is None and not fragment:
         raise NotALogStartError(entry)
-    # Whoever declares a fragment says that the job was running; a journal may begin anywhere.
+    # Whoever declares a fragment says that the job was running; a journal may begin anywhere, and R is not its jobs'.
+    if entry.job is not None:
+        resources = None
     ranks = resources.ranks if resources else ALL_RANKS
     cut = Fragment.of(begin.last_rank, ranks, running=entry.job is None)
     return Report(entry.job, entry.timestamp, cut.job, cut, resources)
@@ -241,7 +243,8 @@ class _Lives:
     def replay(self, log: list[Entry]) -> Report:
         """The report after these entries."""
         resources = next((entry[4] for entry in log if entry[4] is not None), None)
-        life = tuple([id(entry[3]) if entry[4] is None else 0 for entry in log])  # R makes each alloc another event
+        # Each alloc is another event, for its ranks: what counts here is whether they are known.
+        life = tuple([id(entry[3]) if type(entry[3]) is not Alloc else entry[4] is None for entry in log])
         known = self._known.get(life)
         if known is not None:
             end = known[0]

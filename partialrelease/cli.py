@@ -6,10 +6,13 @@ Exit status: 0 fine, 1 violations found, 2 bad input or usage.
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn
 
 import click
 import msgspec
@@ -24,12 +27,14 @@ from .check import NotALogStartError, Report, begin_report, check_entries
 from .eventlog import LogError, find_r, open_log, read_log, read_r
 from .events import Entry
 from .explain import HEADINGS, Row, conclusion, fate, make_row
-from .idset import IdSet
+from .idset import MAX_ID, IdSet
 from .job import Job, LastRank, Phase
-from .report import finding_lines, report_json, report_line
+from .report import finding_lines, plain, report_json, report_line
 from .resources import ResourceSet, ResourceSetError
 
 __all__ = ["main"]
+
+_MOST_ROWS = 1000  # that `explain` shows
 
 _FILES = click.argument("files", nargs=-1, metavar="[FILE]...")
 _R = click.option("--R", "r_file", metavar="FILE", help="The job's R (RFC 20). Default: NAME.R beside NAME.eventlog.")
@@ -64,6 +69,8 @@ def check(files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank:
     are read as they are; - or nothing is standard input. Exit status: 0 fine, 1 violations, 2 bad input.
     """
     files = files or ("-",)
+    if files.count("-") > 1:
+        raise click.UsageError("standard input can be read only once: give - once")
     if r_file is not None and len(files) > 1:
         raise click.UsageError("--R is the R of one job: give it with one FILE")
     totals = _Totals()
@@ -73,12 +80,12 @@ def check(files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank:
             for report in log.reports():
                 totals.add(report)
                 if form == "json":
-                    _print(msgspec.json.encode(report_json(log.name, report)).decode())
+                    _print(msgspec.json.encode(report_json(log.name, report)).decode() + "\n")
                 else:
                     _show_report(log, report)
             totals.bad += log.bad
     if form == "text" and (totals.jobs > 1 or totals.fragments):
-        _print(totals.line())
+        _say(totals.line())
     return 2 if totals.bad else 1 if totals.violations else 0
 
 
@@ -88,7 +95,9 @@ def check(files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank:
 @_FRAGMENT
 @_LAST_RANK
 @click.option("--job", type=int, metavar="ID", help="Which job of a journal.")
-@click.option("--rank", type=click.IntRange(0), metavar="N", help="Only what concerns this rank: why is it not free?")
+@click.option(
+    "--rank", type=click.IntRange(0, MAX_ID), metavar="N", help="Only what concerns this rank: why is it not free?"
+)
 @click.option("--host", metavar="NAME", help="Only what concerns the ranks on this host.")
 def explain(
     file: str,
@@ -109,12 +118,16 @@ def explain(
     log.look_at_hosts(report)
     ranks = None if rank is None else IdSet([rank])
     if host is not None:
-        ranks = report.resources.ranks_of(host) if report.resources else IdSet()
+        if report.resources is None or report.resources.nodelist is None:
+            log.fail(f"{log.name}: the job's hosts are not known: no R with a nodelist; give it with --R")
+            return 2
+        ranks = report.resources.ranks_of(host)
         if not ranks:
-            raise click.UsageError(f"no rank of this job is on host {host!r}, as far as its R says")
+            log.fail(f"{log.name}: no rank of this job is on host {host!r}; its hosts are {report.resources.hosts()}")
+            return 2
     _show_rows(report, rows, ranks)
     for line in _conclusions(report, rows, ranks):
-        _print(line)
+        _say(line)
     return 2 if log.bad else 1 if report.findings else 0
 
 
@@ -130,7 +143,7 @@ class _Log:
         advance: Callable[[int], object] | None = None,
     ) -> None:
         self.file = file
-        self.name = "<stdin>" if file == "-" else file
+        self.name = "<stdin>" if file == "-" else plain(file)
         self.bad = 0
         self._fragment = fragment
         self._begin = Job(last_rank)
@@ -151,7 +164,7 @@ class _Log:
             self.fail(str(error))
 
     def fail(self, message: str) -> None:
-        click.echo(f"error: {message}", err=True)
+        _complain(f"error: {message}")
         self.bad += 1
 
     def reports(self) -> Iterator[Report]:
@@ -168,10 +181,10 @@ class _Log:
         except NotALogStartError as error:
             self._fail_start(error)
 
-    def follow(self, wanted: int | None) -> tuple[Report | None, list[Row]]:
+    def follow(self, wanted: int | None) -> tuple[Report | None, deque[Row]]:
         """One job's report, and a row an event. ``None``: there is nothing to show, and an error was said."""
         report: Report | None = None
-        rows: list[Row] = []
+        rows: deque[Row] = deque(maxlen=_MOST_ROWS)
         try:
             for entry in self._entries():
                 if wanted is not None and entry.job != wanted:
@@ -223,28 +236,54 @@ class _Totals:
     def line(self) -> str:
         found = f"{self.violations} violations in {self.violating} jobs" if self.violations else "no violations"
         cut = f"; {self.fragments} of the jobs began before the log" if self.fragments else ""
-        return f"{self.jobs} jobs, {self.events} events: {found}{cut}"
+        bad = f"; {self.bad} errors: not all could be read" if self.bad else ""
+        return f"{self.jobs} job{'' if self.jobs == 1 else 's'}, {self.events} events: {found}{cut}{bad}"
 
 
-def _print(line: str) -> None:
-    """Buffered, as ``click.echo`` is not."""
-    sys.stdout.write(f"{line}\n")
+def _say(line: str) -> None:
+    """Print a line for people, in which a log may have any say."""
+    _print(f"{plain(line)}\n")
+
+
+def _print(text: str) -> None:
+    """Print, buffered, as ``click.echo`` is not."""
+    try:
+        sys.stdout.write(text)
+    except OSError as error:
+        _cannot_print(error)
+
+
+def _cannot_print(error: OSError) -> NoReturn:
+    """End: nobody reads on (which is no error of ours), or the output has no room."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or else it would fail again at exit
+    if isinstance(error, BrokenPipeError):
+        sys.exit(141)
+    _complain(f"error: standard output: {error.strerror}")
+    sys.exit(2)
+
+
+def _complain(message: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(plain(message), err=True)
 
 
 def _warn(message: str) -> None:
-    click.echo(f"warning: {message}", err=True)
+    _complain(f"warning: {message}")
 
 
 def _show_report(log: _Log, report: Report) -> None:
     log.look_at_hosts(report)
-    _print(report_line(log.name, report, incomplete=log.bad > 0 and report.state.phase is not Phase.INACTIVE))
+    _say(report_line(log.name, report, incomplete=log.bad > 0 and report.state.phase is not Phase.INACTIVE))
     for finding in report.findings:
         for line in finding_lines(report, finding, log.name):
-            _print(line)
+            _say(line)
 
 
-def _show_rows(report: Report, rows: list[Row], ranks: IdSet | None) -> None:
-    table = Table(*HEADINGS)
+def _show_rows(report: Report, rows: Iterable[Row], ranks: IdSet | None) -> None:
+    table = Table()
+    for heading in HEADINGS:
+        table.add_column(heading, overflow="fold")
     before: Row | None = None
     for row in rows:
         if ranks is None or any(row.touches(before, rank) for rank in ranks):
@@ -252,12 +291,19 @@ def _show_rows(report: Report, rows: list[Row], ranks: IdSet | None) -> None:
             table.add_row(*cells, style="red" if row.problem else None)
         before = row
     console = Console()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
+    if not console.width or not (console.is_terminal or "COLUMNS" in os.environ):
         console = Console(width=160)
-    console.print(table)
+    with console.capture() as capture:
+        console.print(table)
+    if report.events > _MOST_ROWS:
+        _say(f"(the last {_MOST_ROWS} of {report.events} events)")
+    try:
+        sys.stdout.write(capture.get())
+    except OSError as error:
+        _cannot_print(error)
 
 
-def _conclusions(report: Report, rows: list[Row], ranks: IdSet | None) -> Iterator[str]:
+def _conclusions(report: Report, rows: Iterable[Row], ranks: IdSet | None) -> Iterator[str]:
     if ranks is None:
         yield from conclusion(report)
     else:
@@ -283,6 +329,12 @@ def _progress(files: tuple[str, ...]) -> Iterator[Callable[[int], object] | None
 
 def main() -> None:
     """The command's entry point."""
+    if sys.stdout is None:
+        _complain("error: standard output is closed")
+        sys.exit(2)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a log says can be printed
     try:
         status = cli(standalone_mode=False)
         sys.stdout.flush()
@@ -291,7 +343,6 @@ def main() -> None:
         sys.exit(2)
     except click.exceptions.Abort:
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except OSError as error:
+        _cannot_print(error)
     sys.exit(status)

@@ -58,7 +58,7 @@ _EXPECTED: Final = 'a JSON entry such as {"timestamp":1552593348.07,"name":"free
 _EXPECTED_TEXT: Final = "a line of `flux job eventlog` such as 1552593348.07 finish status=0"
 
 _NESTING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TEXT_LINE: Final = re.compile(r"(\[[^\]\[{]*\]|[^\s\[]\S*) +(\S+)(?: (.*))?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]+)?", re.ASCII)
 _OFFSET: Final = re.compile(r"\[ *([+-][0-9]{1,12}\.[0-9]+)\]", re.ASCII)
@@ -115,6 +115,8 @@ def open_log(path: str, on_read: Callable[[int], object] | None = None) -> Binar
     read. Raises :class:`LogError` when the file cannot be opened.
     """
     if path == "-":
+        if sys.stdin is None or sys.stdin.closed:
+            raise LogError("<stdin>", 0, "standard input is closed")
         return sys.stdin.buffer
     try:
         raw: io.RawIOBase = io.FileIO(path)
@@ -171,8 +173,11 @@ def find_r(path: str) -> str | None:
         stem, _, suffix = name.rpartition(".")
         if stem and suffix in suffixes:
             name = stem
-    r = log.with_name(f"{name}.R")
-    return str(r) if r != log and r.is_file() else None
+    try:
+        r = log.with_name(f"{name}.R")
+        return str(r) if r != log and r.is_file() else None
+    except (OSError, ValueError):  # such a file cannot be, or not be looked for
+        return None
 
 
 def read_r(path: str) -> ResourceSet:
@@ -182,7 +187,7 @@ def read_r(path: str) -> ResourceSet:
             text = stream.read(MAX_LINE + 1)
         if len(text) > MAX_LINE:
             raise LogError(path, 0, f"R is longer than {MAX_LINE >> 20} MiB")
-        resources = ResourceSet.parse(text)
+        resources = ResourceSet.parse(text.removeprefix(codecs.BOM_UTF8))
         resources.hosts()
         return resources
     except (ResourceSetError, *_BROKEN_FILE) as error:
@@ -322,7 +327,7 @@ def _blocks(stream: BinaryIO) -> Iterator[bytes]:
     """The stream in blocks of whole lines, as it comes. A line longer than any may be comes as it is by then."""
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
     rest = b""
-    while data := read(max(_BLOCK, len(rest))):
+    while data := read(max(_BLOCK, min(len(rest), 1 << 20))):
         end = data.rfind(b"\n") + 1
         if end:
             yield rest + data[:end]
@@ -370,7 +375,7 @@ class _EntryMaker:
     ) -> Entry:
         if name != "alloc":
             return Entry(line, job, time, make_event(name, context))
-        resources = ResourceSet.parse(r) if r else self._resources
+        resources = ResourceSet.parse(r) if r else self._resources if job is None else None
         if resources is None and context and (ranks := ranks_of_summary(context.get("annotations"))):
             resources = ResourceSet(ranks)
         ranks = ALL_RANKS if resources is None else resources.ranks
@@ -411,7 +416,7 @@ class _TextReader:
         text = _COLOUR.sub("", line.decode())
         match = _TEXT_LINE.fullmatch(text)
         if match is None:
-            hint = " (a JSON array? an eventlog has one entry a line)" if text.startswith(("[{", "[\n")) else ""
+            hint = " (a JSON array? an eventlog has one entry a line)" if text == "[" or text.startswith("[{") else ""
             raise _BadLineError(
                 f"not an eventlog entry: {text[:40]!r}{hint}; expected {_EXPECTED}, or {_EXPECTED_TEXT}"
             )

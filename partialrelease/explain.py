@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
 from . import events as ev
 from .check import UNKNOWN, Hold, Report, known_ranks
 from .idset import IdSet
-from .job import Exec, HolderKind, Job, LastRank, Phase, decide
-from .report import name_holder, name_ranks, name_time
+from .job import Exec, HolderKind, Job, Phase, decide
+from .report import name_holder, name_ranks, name_time, plain
 
 __all__ = ["HEADINGS", "Row", "conclusion", "describe", "fate", "make_row"]
 
@@ -31,10 +31,12 @@ class Row:
         job = self.job
         return (
             f"{self.time - began:+.3f}",
-            describe(self.event) + (f"\n{self.problem}" if self.problem else ""),
+            plain(describe(self.event)) + (f"\n{plain(self.problem)}" if self.problem else ""),
             job.phase.value,
             _set(job.held),
-            "\n".join(_reference(hold) for hold in self.holds) + _pending(job),
+            "\n".join(_reference(hold) for hold in self.holds[:9])
+            + (f"\n... ({len(self.holds)} in all)" if len(self.holds) > 9 else "")
+            + _pending(job),
             _set(job.releasable),
             _set(job.released),
         )
@@ -64,7 +66,7 @@ def _set(ranks: IdSet) -> str:
 
 def _reference(hold: Hold) -> str:
     name = "exec" if hold.holder.kind is HolderKind.EXEC else hold.holder.description
-    return f"{name}: {_set(hold.holder.ranks) or 'no rank'}"
+    return f"{plain(name)}: {_set(hold.holder.ranks) or 'no rank'}"
 
 
 def _pending(job: Job) -> str:
@@ -92,16 +94,20 @@ def conclusion(report: Report) -> Iterator[str]:
     job = report.state
     if not job.allocation:
         yield f"{job.phase}: nothing is allocated."
-        return
-    if not job.held:
-        yield f"{job.phase}: no rank is held; {name_ranks(job.released, report.resources)} handed over" + (
-            f", {name_ranks(job.lost, report.resources)} lost." if job.lost else "."
-        )
-    else:
+    elif job.held:
         yield f"{job.phase}: {name_ranks(job.held, report.resources)} held."
-    for hold in report.holds():
-        yield f"  {name_holder(hold, report.began)}: dropped by {_what_drops(job, hold)}."
+    else:
+        lost = f", {name_ranks(job.lost, report.resources)} lost" if job.lost else ""
+        yield f"{job.phase}: no rank is held; {name_ranks(job.released, report.resources)} handed over{lost}."
+    yield from _holders(report, report.holds())
     yield from _what_else(report, job.held - job.referenced)
+
+
+def _holders(report: Report, holds: Iterable[Hold]) -> Iterator[str]:
+    over = report.state.phase is Phase.INACTIVE
+    for hold in holds:
+        end = "was still active at the end" if over else f"dropped by {_what_drops(report.state, hold)}"
+        yield f"  {name_holder(hold, report.began)}: {end}."
 
 
 def _what_drops(job: Job, hold: Hold) -> str:
@@ -121,33 +127,41 @@ def _what_else(report: Report, unreferenced: IdSet) -> Iterator[str]:
         return
     if job.exec is Exec.REQUESTED:
         since = "" if report.exec_since == UNKNOWN else f" (since {name_time(report.exec_since, report.began)})"
-        yield f"  the exec system has been asked to start the job{since}: over with `finish` and `release final=true`."
+        ends = "`release final=true`" if job.phase is Phase.CLEANUP else "`finish` and `release final=true`"
+        yield f"  the exec system has been asked to start the job{since}: over with {ends}."
     if unreferenced and not job.gate_open:
-        yield f"  {name_ranks(unreferenced)}: nobody references them, but the release gate is closed in {job.phase}."
+        why = "the exec system is not done" if job.phase is Phase.CLEANUP else f"the job is in {job.phase}"
+        yield f"  {name_ranks(unreferenced)}: not referenced, but the release gate is closed: {why}."
     following = decide(job)
-    if following is not None:
+    handed_over = following.ranks if isinstance(following, ev.PartialFree) else unreferenced
+    if following is not None and (handed_over & unreferenced or not unreferenced):
         yield f"  the job manager posts next: `{describe(following)}`."
-    elif unreferenced and job.gate_open and job.last_rank is LastRank.KEEP:
-        yield f"  {name_ranks(unreferenced)}: not referenced, but the last: it stays until `free` (last_rank=keep)."
+    elif unreferenced and job.gate_open:
+        kept = name_ranks(IdSet([unreferenced.min()]))
+        yield f"  {kept}: not referenced, but the last one stays (last_rank=keep) until `free`, which waits for:"
+        yield from _holders(report, report.holds())
 
 
-def fate(report: Report, rows: list[Row], rank: int) -> Iterator[str]:
+def fate(report: Report, rows: Iterable[Row], rank: int) -> Iterator[str]:
     """Why one rank is free, or is not."""
     job = report.state
-    hosts = report.resources and report.resources.hosts_of(IdSet([rank]))
+    hosts = str((report.resources and report.resources.hosts_of(IdSet([rank]))) or "")
     name = f"rank {rank} ({hosts})" if hosts else f"rank {rank}"
+    if not known_ranks(job.allocation):
+        yield f"{name}: which ranks the job has is not known; give its R with --R."
+        return
     if rank not in job.allocation:
         yield f"{name}: not a rank of this job, which has {name_ranks(job.allocation)}."
         return
     if rank not in job.held:
-        gone = next(row for row in rows if row.job.allocation and rank not in row.job.held)
-        what = "handed over" if rank in job.released else "lost"
-        yield f"{name}: {what} by `{describe(gone.event)}` at {name_time(gone.time, report.began)}."
+        what = "handed over to housekeeping" if rank in job.released else "lost"
+        gone = next((row for row in rows if row.job.allocation and rank not in row.job.held), None)
+        when = f" by `{describe(gone.event)}` at {name_time(gone.time, report.began)}" if gone else ""
+        yield f"{name}: {what}{when}{f'. {gone.problem}' if gone and gone.problem else ''}."
         return
     holds = [hold for hold in report.holds() if rank in hold.holder.ranks]
     count = f"{len(holds)} holder{'' if len(holds) == 1 else 's'}:" if holds else "nobody."
     yield f"{name}: held, and referenced by {count}"
-    for hold in holds:
-        yield f"  {name_holder(hold, report.began)}: dropped by {_what_drops(job, hold)}."
+    yield from _holders(report, holds)
     if not holds:
         yield from _what_else(report, IdSet([rank]))

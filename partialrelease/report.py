@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from .check import MEANING, UNKNOWN, Finding, Hold, Report, known_ranks
 from .idset import IdSet
-from .job import HolderKind
+from .job import Exec, HolderKind
 from .resources import ResourceSet
 
-__all__ = ["finding_lines", "name_holder", "name_ranks", "name_time", "report_json", "report_line"]
+__all__ = ["finding_lines", "name_holder", "name_ranks", "name_time", "plain", "report_json", "report_line"]
 
 _A_YEAR: Final = 365 * 86400.0  # an earlier time is no date but an offset (the human form and --time-format=offset)
 _WIDEST: Final = 60
+_LONGEST: Final = 1000
 
 
 def _text(ranks: IdSet) -> str | None:
@@ -59,6 +60,13 @@ def report_json(source: str, report: Report) -> dict[str, Any]:
     }
 
 
+def plain(text: str) -> str:
+    """Text from a log as one line that does nothing to a terminal: what cannot be printed is escaped."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
 def _cut(text: str, separator: str = ",") -> str:
     """A long list, cut after an element."""
     if len(text) <= _WIDEST:
@@ -69,18 +77,22 @@ def _cut(text: str, separator: str = ",") -> str:
 def name_ranks(ranks: IdSet, resources: ResourceSet | None = None) -> str:
     """``ranks 0-3 (node[0-3])``: with the hosts, where R is known and has them."""
     if not known_ranks(ranks):
-        return "all ranks (which ones is not known)"
+        return "all ranks (which ones is not known: no R)"
     if not ranks:
         return "no ranks"
-    hosts = resources and resources.hosts_of(ranks)
-    where = f" ({_cut(str(hosts))})" if hosts else ""
+    hosts = str((resources and resources.hosts_of(ranks)) or "")
+    where = f" ({_cut(hosts)})" if hosts else ""
     return f"rank{'' if len(ranks) == 1 else 's'} {_cut(str(ranks))}{where}"
 
 
 def name_holder(hold: Hold, began: float) -> str:
     """``epilog 'dws' (ranks 0-1, since +0.121s)``."""
-    since = "before the log begins" if hold.since == UNKNOWN else f"+{hold.since - began:.3f}s"
+    since = "before the log begins" if hold.since == UNKNOWN else _offset(hold.since - began)
     return f"{hold.holder} ({name_ranks(hold.holder.ranks)}, since {since})"
+
+
+def _offset(seconds: float) -> str:
+    return f"{seconds:+.3f}s" if abs(seconds) < 1e12 else f"{seconds:+g}s"
 
 
 def name_time(time: float, began: float) -> str:
@@ -90,8 +102,8 @@ def name_time(time: float, began: float) -> str:
         try:
             date = f" ({datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC)"
         except (OverflowError, ValueError, OSError):
-            date = f" ({time})"
-    return f"{time - began:+.3f}s{date}"
+            date = f" ({time:g})"
+    return f"{_offset(time - began)}{date}"
 
 
 def report_line(source: str, report: Report, *, incomplete: bool = False) -> str:
@@ -102,7 +114,10 @@ def report_line(source: str, report: Report, *, incomplete: bool = False) -> str
         parts.append("nothing allocated")
     elif job.held:
         whole = "" if job.held == job.allocation else f" of {name_ranks(job.allocation)}"
-        holders = ", ".join(str(hold.holder) for hold in report.holds()) or "nobody"
+        asked = "nobody yet: the exec system has been asked to start it" if job.exec is Exec.REQUESTED else "nobody"
+        holders = ", ".join(str(holder) for holder in job.holders[:9]) or asked
+        if len(job.holders) > 9:
+            holders += f", ... ({len(job.holders)} in all)"
         parts.append(f"holds {name_ranks(job.held, report.resources)}{whole}, referenced by {holders}")
     else:
         what = "lost" if job.lost and not job.released else "released"

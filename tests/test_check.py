@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 
 from partialrelease import (
+    ALL_RANKS,
+    Alloc,
     Code,
     Entry,
+    Event,
+    IdSet,
     LastRank,
     LogError,
+    Malformed,
+    Memo,
     NotALogStartError,
     Phase,
     Report,
+    ResourceSet,
     check_entries,
     find_r,
     read_log,
@@ -278,6 +285,42 @@ def test_nothing_is_found_in_a_fragment_that_its_missing_part_can_explain() -> N
     stream = io.BytesIO("".join(lines[8:]).encode())  # "b" may have started in what is missing
     (report,) = check_entries(read_log(str(log), stream), fragment=True)
     assert [code for _, code in codes(report)] == []
+
+
+def test_jobs_that_live_the_same_life_keep_what_is_their_own() -> None:
+    """Equal logs but for R, the time, and one bad annotation: each job has its own ranks, and its own violation."""
+    log = list(read_log(str(DATA / "eventlogs" / "plain.eventlog")))
+    resources = [None if job % 5 == 4 else ResourceSet(IdSet(f"{job}-{job + 9}")) for job in range(20)]
+    entries = []
+    for job, r in enumerate(resources):
+        ranks = ALL_RANKS if r is None else r.ranks
+        for entry in log:
+            event: Event = Alloc(ranks) if isinstance(entry.event, Alloc) else entry.event
+            if job == 7 and isinstance(event, Alloc):
+                event = Malformed("alloc", "'annotations' is not an object", event)
+            entries.append(entry._replace(job=job, event=event, resources=r if event.name == "alloc" else None))
+    reports = list(check_entries(entries))
+    assert [report.state.released for report in reports] == [ALL_RANKS if r is None else r.ranks for r in resources]
+    assert [report.state.allocation for report in reports] == [report.state.released for report in reports]
+    assert [report.resources for report in reports] == resources
+    assert [(report.job, codes(report)) for report in reports if report.findings] == [(7, [(5, "MalformedContext")])]
+
+
+def test_a_job_with_a_long_log_is_replayed_as_it_goes() -> None:
+    log = list(read_log(str(DATA / "eventlogs" / "unmatched-finish.eventlog")))
+    memo = Entry(0, None, log[5].timestamp, Memo())
+    (report,) = check_entries([*log[:5], *[memo] * 1000, *log[5:]])
+    assert (codes(report), report.events) == (VIOLATIONS["unmatched-finish"], 1012)
+
+
+def test_the_finish_of_one_of_two_leaves_the_other_s_time() -> None:
+    log = list(read_log(str(DATA / "eventlogs" / "dup-description.eventlog")))[:11]
+    log[8] = log[8]._replace(timestamp=log[8].timestamp + 0.001)
+    (report,) = check_entries(log)
+    assert [hold.since for hold in report.holds()] == [log[8].timestamp]
+    log = list(read_log(str(DATA / "eventlogs" / "late-epilog.eventlog")))[:11]
+    (report,) = check_entries(log)
+    assert [(hold.holder.description, hold.since) for hold in report.holds()] == [("late", log[9].timestamp)]
 
 
 # -- memory: jobs that have ended are let go --

@@ -136,7 +136,10 @@ def test_json_of_a_running_job_names_the_exec_system(run: Run) -> None:
 def test_unknown_ranks_are_said_to_be_unknown(run: Run) -> None:
     text = re.sub(rb',"context":\{"annotations".*\}\}\}\}', b"}", log("plain").read_bytes())
     status, out, _ = run("check", "-", stdin=text)
-    assert (status, out) == (0, "<stdin>: INACTIVE after 10 events; all ranks (which ones is not known) released; ok\n")
+    assert (status, out) == (
+        0,
+        "<stdin>: INACTIVE after 10 events; all ranks (which ones is not known: no R) released; ok\n",
+    )
     _, out, _ = run("check", "--format", "json", "-", stdin=text)
     assert (json.loads(out)["allocated"], json.loads(out)["held"]) == (None, "")
 
@@ -302,7 +305,11 @@ def test_explain_marks_violations(run: Run) -> None:
     ("name", "lines", "end"),
     [
         ("cancel-pending", 6, "CLEANUP: nothing is allocated.\n"),
-        ("plain", 5, "`finish` and `release final=true`.\n  ranks 0-3: nobody references them, but the release gate"),
+        (
+            "plain",
+            5,
+            "`finish` and `release final=true`.\n  ranks 0-3: not referenced, but the release gate is closed: the job",
+        ),
         (
             "plain",
             6,
@@ -327,7 +334,13 @@ def test_explain_says_that_the_last_rank_stays(run: Run) -> None:
     lines = log("ranks-keys").read_text().splitlines(keepends=True)[:11]
     lines.append('{"timestamp":1796134714.5,"name":"partial-free","context":{"ranks":"1-3"}}\n')
     _, out, _ = run("explain", "-", stdin="".join(lines).encode())
-    assert "  rank 0: not referenced, but the last: it stays until `free` (last_rank=keep).\n" in out
+    waits = (
+        "  rank 0: not referenced, but the last one stays (last_rank=keep) until `free`, which waits for:\n"
+        "  epilog 'dws-epilog' (no ranks, since +0.216s): dropped by `epilog-finish description='dws-epilog'`.\n"
+    )
+    assert out.endswith(waits)
+    _, out, _ = run("explain", "--rank", "0", "-", stdin="".join(lines).encode())
+    assert out.endswith("rank 0: held, and referenced by nobody.\n" + waits)
 
 
 def test_explain_narrows_to_a_rank(run: Run) -> None:
@@ -341,7 +354,10 @@ def test_explain_narrows_to_a_rank(run: Run) -> None:
         "or part by part by `release ranks=... description='dws-epilog'`.\n"
     )
     _, out, _ = run("explain", "--R", r, "--rank", "0", "-", stdin=b"".join(lines))
-    assert "rank 0 (vm): handed over by `partial-free 0,2` at +0.869s (2026-12-01 14:19:47.158 UTC).\n" in out
+    assert (
+        "rank 0 (vm): handed over to housekeeping by `partial-free 0,2` at +0.869s (2026-12-01 14:19:47.158 UTC).\n"
+        in out
+    )
     _, out, _ = run("explain", "--rank", "9", "-", stdin=b"".join(lines))
     assert out.endswith("rank 9: not a rank of this job, which has ranks 0-3.\n")
     _, out, _ = run("explain", "--rank", "0", "-", stdin=b"".join(lines[:10]))
@@ -351,10 +367,12 @@ def test_explain_narrows_to_a_rank(run: Run) -> None:
 def test_explain_narrows_to_a_host(run: Run) -> None:
     job = "39392903168"
     _, out, _ = run("explain", JOURNAL, "--job", job, "--host", "node5")
-    assert "rank 5 (node5): handed over by `free` at " in out
+    assert "rank 5 (node5): handed over to housekeeping by `free` at " in out
     assert "rank 6" not in out
     status, _, err = run("explain", JOURNAL, "--job", job, "--host", "node500")
-    assert (status, "no rank of this job is on host 'node500'" in err) == (2, True)
+    assert (status, "no rank of this job is on host 'node500'; its hosts are node[2-17]" in err) == (2, True)
+    status, _, err = run("explain", "-", "--host", "node5", stdin=log("plain").read_bytes())
+    assert (status, "give it with --R" in err) == (2, True)
     assert run("explain", JOURNAL, "--job", job, "--host", "node5", "--rank", "5")[0] == 2
 
 
@@ -369,10 +387,74 @@ def test_explain_takes_fragments_that_are_declared(run: Run) -> None:
     fragment = b"".join(log("plain").read_bytes().splitlines(keepends=True)[6:7])
     assert run("explain", "-", stdin=fragment)[0] == 2
     status, out, _ = run("explain", "--fragment", "-", stdin=fragment)
-    assert (status, "the exec system (all ranks (which ones is not known), since before the log begins)" in out) == (
+    assert (
+        status,
+        "the exec system (all ranks (which ones is not known: no R), since before the log begins)" in out,
+    ) == (
         0,
         True,
     )
+
+
+def test_explain_of_a_rank_says_what_was_wrong_with_its_release(run: Run) -> None:
+    _, out, _ = run("explain", "--rank", "0", log("unmatched-finish"))
+    assert out.endswith(
+        "rank 0 (vm): handed over to housekeeping by `free` at +0.460s (2026-12-01 14:18:43.036 UTC). "
+        "ReleasedWhileReferenced: ranks 0-1 handed over while still referenced by epilog 'a'.\n"
+    )
+    text = re.sub(rb',"context":\{"annotations".*\}\}\}\}', b"}", log("plain").read_bytes())
+    _, out, _ = run("explain", "--rank", "7", "-", stdin=text)
+    assert out.endswith("rank 7: which ranks the job has is not known; give its R with --R.\n")
+    assert run("explain", "--rank", "4294967295", log("plain"))[0] == 2
+
+
+def test_explain_of_a_long_log_shows_its_end(run: Run) -> None:
+    lines = log("plain").read_bytes().splitlines(keepends=True)
+    memo = b'{"timestamp":1796134711.6,"name":"memo","context":{"a":1}}\n'
+    status, out, _ = run("explain", "-", stdin=b"".join([*lines[:6], *[memo] * 1200, *lines[6:]]))
+    assert status == 0
+    assert "(the last 1000 of 1210 events)" in out
+    assert out.count("memo") == 996
+    assert "submit" not in out
+
+
+# -- what a log says does nothing to a terminal, and forges no line --
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_control_characters_are_escaped(run: Run, command: str) -> None:
+    text = log("unmatched-finish").read_text().replace('"b"', r'"b\u001b[2J\nINACTIVE \u202e\ud83d\ude00"')
+    text += '{"timestamp":1796134790,"name":"x\\u001b[2J\\nother.eventlog: ok"}\n'
+    _, out, _ = run(command, "-", stdin=text.encode())
+    assert out.replace("\n", "").isprintable()
+    assert "\nINACTIVE \\u202e" not in out
+    assert "other.eventlog: ok" in out
+    assert not any(line.startswith("other.eventlog") for line in out.splitlines())
+
+
+def test_a_line_for_people_has_an_end(run: Run) -> None:
+    text = log("unmatched-finish").read_text().replace('"b"', json.dumps("b" * 100_000))
+    _, out, _ = run("check", "-", stdin=text.encode())
+    assert max(map(len, out.splitlines())) < 1100
+
+
+def test_the_r_beside_a_journal_is_not_that_of_its_jobs(run: Run, tmp_path: Path) -> None:
+    journal = re.sub(rb',"R":\{.*\}\n', b"}\n", JOURNAL.read_bytes())
+    (tmp_path / "journal.ndjson").write_bytes(journal)
+    (tmp_path / "journal.R").write_text('{"version":1,"execution":{"R_lite":[{"rank":"900-901"}]}}')
+    status, out, _ = run("check", tmp_path / "journal.ndjson")
+    assert status == 0
+    assert "900-901" not in out
+
+
+def test_odd_paths_and_streams_are_errors_of_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("/", ".", "", "x" * 254):
+        status, out, err = run("check", path)
+        assert (status, out) == (2, "")
+        assert err.count("\n") == 1
+    assert run("check", "-", "-")[0] == 2
+    status, _, err = run("check", "-", log("plain"), "missing")
+    assert (status, err.count("\n")) == (2, 2)
 
 
 # -- as a process --
@@ -404,6 +486,33 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+@pytest.mark.parametrize(
+    ("redirections", "error"),
+    [
+        (">/dev/full", b"error: standard output: No space left on device\n"),
+        (">&-", b"error: standard output is closed\n"),
+        ("<&- 2>&1 | cat; exit ${PIPESTATUS[0]}", b""),
+        ("2>/dev/full >/dev/full", b""),
+    ],
+)
+def test_streams_that_cannot_be_used_end_it_with_status_2(redirections: str, error: bytes) -> None:
+    for arguments in (f"check {log('plain')} -", "check -"):
+        line = f"{sys.executable} -m partialrelease {arguments} {redirections}"
+        done = subprocess.run(
+            ["bash", "-c", line], check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=60
+        )
+        assert done.returncode == 2
+        assert b"Traceback" not in done.stdout + done.stderr
+        assert done.stderr.endswith(error)
+
+
+def test_what_the_locale_cannot_encode_is_escaped() -> None:
+    text = log("unmatched-finish").read_text().replace('"b"', '"é"').encode()
+    done = command("check", "-", input=text, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, rb"epilog '\xe9' finishes" in done.stdout) == (1, True)
 
 
 def test_without_the_extra_the_command_says_what_to_install() -> None:

@@ -30,11 +30,12 @@ class Bench:
         wanted = "" if least is None else f">= {least:g}"
         self.add(what, _duration(mine / per), _duration(other / per), ratio, wanted, least is None or ratio >= least)
 
-    def slower(self, what: str, ours: Work, theirs: Work, most: float, *, per: int = 1, pairs: int = 11) -> None:
+    def slower(self, what: str, ours: Work, theirs: Work, most: float | None, *, per: int = 1, pairs: int = 11) -> None:
         """Ours takes so many times as long; at most ``most`` is wanted."""
         mine, other, ratio = _race(ours, theirs, pairs)
         ratio = 1 / ratio
-        self.add(what, _duration(mine / per), _duration(other / per), ratio, f"<= {most:g}", ratio <= most)
+        wanted = "" if most is None else f"<= {most:g}"
+        self.add(what, _duration(mine / per), _duration(other / per), ratio, wanted, most is None or ratio <= most)
 
     def add(self, what: str, ours: str, theirs: str, ratio: float | None, wanted: str, ok: bool) -> None:
         """A row of what was measured elsewhere."""
