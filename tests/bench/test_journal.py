@@ -37,17 +37,16 @@ _SPAN: Final = [("starttime", float), ("expiration", float), ("nslots", int), ("
 _HEAD: Final = [("id", int), ("timestamp", float), ("name", str)]
 
 
-def entry_type(**settings: bool) -> type[msgspec.Struct]:
+def entry_type(**settings: Any) -> Any:
     """An entry, and all that the journal has in it, in msgspec's types."""
     struct: Any = partial(msgspec.defstruct, **settings)
     sched = struct("Sched", [("resource_summary", str)])
     others = [("annotations", struct("Annotations", [("sched", sched)]) | None, None), ("final", bool | None, None)]
     context = struct("Context", [*_NUMBERS, *_TEXTS, *others])
-    ranks = struct("Ranks", [("rank", str), ("children", struct("Children", [("core", str)]))])
-    execution = struct("Execution", [("R_lite", list[ranks]), *_SPAN])
+    ranks: Any = struct("Ranks", [("rank", str), ("children", struct("Children", [("core", str)]))])
+    execution = struct("Execution", [("R_lite", types.GenericAlias(list, ranks)), *_SPAN])
     r = struct("R", [("version", int), ("execution", execution)])
-    entry: type[msgspec.Struct] = struct("Entry", [*_HEAD, ("context", context | None, None), ("R", r | None, None)])
-    return entry
+    return struct("Entry", [*_HEAD, ("context", context | None, None), ("R", r | None, None)])
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +67,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     return write
 
 
-def decode(path: Path, entry: type[msgspec.Struct]) -> None:
+def decode(path: Path, entry: Any) -> None:
     with path.open("rb") as stream:
         deque(map(msgspec.json.Decoder(entry).decode, stream), maxlen=0)
 
