@@ -11,12 +11,12 @@ import itertools
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import click
 import msgspec
-from attrs import define
+from attrs import define, field
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -95,10 +95,8 @@ def check(files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank:
 @_FRAGMENT
 @_LAST_RANK
 @click.option("--job", type=int, metavar="ID", help="Which job of a journal.")
-@click.option(
-    "--rank", type=click.IntRange(0, MAX_ID), metavar="N", help="Only what concerns this rank: why is it not free?"
-)
-@click.option("--host", metavar="NAME", help="Only what concerns the ranks on this host.")
+@click.option("--rank", type=click.IntRange(0, MAX_ID), metavar="N", help="Why is this rank not free?")
+@click.option("--host", metavar="NAME", help="Why are the ranks on this host not free?")
 def explain(
     file: str,
     r_file: str | None,
@@ -108,27 +106,56 @@ def explain(
     rank: int | None,
     host: str | None,
 ) -> int:
-    """Show one job's log event by event: who references what, what may be released, and what holds the rest."""
+    """Show one job's log event by event: who references what, what may be released, and what holds the rest.
+
+    With --rank or --host, only what concerns these ranks; of a journal, the jobs that hold them, or the last that did.
+    """
     if rank is not None and host is not None:
         raise click.UsageError("give --rank or --host, not both")
     log = _Log(file, r_file, fragment, LastRank(last_rank))
-    report, rows = log.follow(job)
-    if report is None:
-        return 2
-    log.look_at_hosts(report)
-    ranks = None if rank is None else IdSet([rank])
-    if host is not None:
-        if report.resources is None or report.resources.nodelist is None:
-            log.fail(f"{log.name}: the job's hosts are not known: no R with a nodelist; give it with --R")
-            return 2
-        ranks = report.resources.ranks_of(host)
-        if not ranks:
-            log.fail(f"{log.name}: no rank of this job is on host {host!r}; its hosts are {report.resources.hosts()}")
-            return 2
-    _show_rows(report, rows, ranks)
-    for line in _conclusions(report, rows, ranks):
-        _say(line)
-    return 2 if log.bad else 1 if report.findings else 0
+    asked = None if rank is None and host is None else _Asked(rank, host)
+    stories = log.follow(job, asked)
+    for story in stories:
+        log.look_at_hosts(story.report)
+        if len(stories) > 1 or (job is None and story.report.job is not None):
+            _say(f"job {story.report.job}:")
+        ranks = None if asked is None else asked.ranks(story.report)
+        if host is not None and not ranks:
+            hosts = story.report.resources and story.report.resources.hosts()
+            log.fail(f"{log.name}: no rank is on host {host!r}; hosts: {hosts or 'not known, give R with --R'}")
+            continue
+        _show_rows(story, ranks)
+        lines = [conclusion(story.report)]
+        if ranks is not None:
+            lines = [fate(story.report, story.rows, rank) for rank in ranks]
+        for line in itertools.chain.from_iterable(lines):
+            _say(line)
+    return 2 if log.bad else 1 if any(story.report.findings for story in stories) else 0
+
+
+@define
+class _Story:
+    """One job, with a row an event: the last of them, if they are many."""
+
+    report: Report
+    rows: deque[Row] = field(factory=lambda: deque(maxlen=_MOST_ROWS))
+
+
+@define
+class _Asked:
+    """What was asked about: a rank, or the ranks on a host."""
+
+    rank: int | None
+    host: str | None
+
+    def ranks(self, report: Report) -> IdSet:
+        """The ranks in question, as this job sees it."""
+        if self.rank is not None:
+            return IdSet([self.rank])
+        with contextlib.suppress(ResourceSetError):
+            if report.resources is not None and self.host is not None:
+                return report.resources.ranks_of(self.host)
+        return IdSet()
 
 
 class _Log:
@@ -181,27 +208,42 @@ class _Log:
         except NotALogStartError as error:
             self._fail_start(error)
 
-    def follow(self, wanted: int | None) -> tuple[Report | None, deque[Row]]:
-        """One job's report, and a row an event. ``None``: there is nothing to show, and an error was said."""
-        report: Report | None = None
-        rows: deque[Row] = deque(maxlen=_MOST_ROWS)
+    def follow(self, wanted: int | None, asked: _Asked | None) -> list[_Story]:
+        """The stories to tell: of the wanted job; or of those that hold what was asked about, or of the last that did.
+
+        If there are none, an error has been said.
+        """
+        stories: dict[int | None, _Story] = {}
+        last: _Story | None = None
         try:
             for entry in self._entries():
                 if wanted is not None and entry.job != wanted:
                     continue
-                if report is None:
+                story = stories.get(entry.job)
+                if story is None:
+                    if asked is None and stories:
+                        message = "a journal of several jobs; say which with --job, or ask for a --rank or a --host"
+                        self.fail(f"{self.name}:{entry.line}: {message}")
+                        return []
                     report = begin_report(entry, self._begin, fragment=self._fragment, resources=self._resources)
-                elif entry.job != report.job:
-                    self.fail(f"{self.name}:{entry.line}: a journal of several jobs; say which with --job {entry.job}")
-                    return None, rows
-                found = len(report.findings)
-                report.step(entry)
-                rows.append(make_row(report, entry.timestamp, entry.event, found))
+                    story = stories[entry.job] = _Story(report)
+                found = len(story.report.findings)
+                story.report.step(entry)
+                story.rows.append(make_row(story.report, entry.timestamp, entry.event, found))
+                if asked and wanted is None and entry.job is not None and story.report.state.phase is Phase.INACTIVE:
+                    del stories[entry.job]
+                    if asked.ranks(story.report) & story.report.state.allocation:
+                        last = story
         except NotALogStartError as error:
             self._fail_start(error)
-        if report is None and not self.bad:
-            self.fail(f"{self.name}: no events of job {wanted} in it")
-        return report, rows
+        told = list(stories.values())
+        if asked is not None and (last is not None or len(told) > 1):
+            holding = [story for story in told if asked.ranks(story.report) & story.report.state.held]
+            told = holding or ([last] if last is not None else [])
+        if not told and not self.bad:
+            what = f"no events of job {wanted}" if wanted is not None else "no job with what was asked for"
+            self.fail(f"{self.name}: {what} in it")
+        return told
 
     def look_at_hosts(self, report: Report) -> None:
         """Say it if R's nodelist is bad, and go on without."""
@@ -280,14 +322,14 @@ def _show_report(log: _Log, report: Report) -> None:
             _say(line)
 
 
-def _show_rows(report: Report, rows: Iterable[Row], ranks: IdSet | None) -> None:
+def _show_rows(story: _Story, ranks: IdSet | None) -> None:
     table = Table()
     for heading in HEADINGS:
         table.add_column(heading, overflow="fold")
     before: Row | None = None
-    for row in rows:
+    for row in story.rows:
         if ranks is None or any(row.touches(before, rank) for rank in ranks):
-            cells = (Text(cell) for cell in row.cells(report.began))
+            cells = (Text(cell) for cell in row.cells(story.report.began))
             table.add_row(*cells, style="red" if row.problem else None)
         before = row
     console = Console()
@@ -295,20 +337,9 @@ def _show_rows(report: Report, rows: Iterable[Row], ranks: IdSet | None) -> None
         console = Console(width=160)
     with console.capture() as capture:
         console.print(table)
-    if report.events > _MOST_ROWS:
-        _say(f"(the last {_MOST_ROWS} of {report.events} events)")
-    try:
-        sys.stdout.write(capture.get())
-    except OSError as error:
-        _cannot_print(error)
-
-
-def _conclusions(report: Report, rows: Iterable[Row], ranks: IdSet | None) -> Iterator[str]:
-    if ranks is None:
-        yield from conclusion(report)
-    else:
-        for rank in ranks:
-            yield from fate(report, rows, rank)
+    if story.report.events > _MOST_ROWS:
+        _say(f"(the last {_MOST_ROWS} of {story.report.events} events)")
+    _print(capture.get())
 
 
 @contextlib.contextmanager

@@ -355,7 +355,6 @@ class _EntryMaker:
         name = entry.name
         text = bytes(entry.context)
         _check_depth(text)
-        _check_depth(bytes(entry.R))
         context = _decode_context(text) if text else None
         made = self.make_from(line, entry.id, time, name, context, entry.R)
         if name != "alloc" and len(text) < _LONGEST_KNOWN:

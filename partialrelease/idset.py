@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from json import loads
+from json import JSONDecoder
 from typing import Any, Final, NoReturn
 
 from pyroaring import BitMap, FrozenBitMap
@@ -24,6 +24,7 @@ _NUMBER = "(0|[1-9][0-9]{0,9})"
 _ONE_RANGE = re.compile(f"{_NUMBER}-{_NUMBER}").fullmatch
 _ONE_ID = re.compile(_NUMBER).fullmatch
 _OTHER = re.compile("[^0-9,-]").search
+_decode = JSONDecoder().raw_decode
 _CHUNK = 1 << 16  # characters parsed at a time, so that a long text costs little beside its result
 
 
@@ -247,7 +248,7 @@ def _add_singles(bits: BitMap, part: str, last: int) -> int:
     """Add "0,2,4" in bulk; return the last id. Raises ``ValueError`` where it is not an idset."""
     if not part.replace(",", "").isdecimal():
         raise ValueError
-    listed: array[int] = array("Q", loads(f"[{part}]"))  # JSON writes a number as RFC 22 does
+    listed: array[int] = array("Q", _decode(f"[{part}]")[0])  # JSON writes a number as RFC 22 does
     if listed[0] <= last or listed[-1] > MAX_ID:
         raise ValueError
     ids = array("I", listed)
@@ -263,7 +264,8 @@ def _add_ranges(bits: BitMap, part: str, last: int) -> int:
     if _OTHER(part):
         raise ValueError
     singles = []
-    for low, *rest in loads("[[" + part.replace(",", "],[").replace("-", ",") + "]]"):
+    numbers, _ = _decode("[[" + part.replace(",", "],[").replace("-", ",") + "]]")
+    for low, *rest in numbers:
         if low <= last:
             raise ValueError
         last = low

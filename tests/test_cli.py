@@ -370,10 +370,31 @@ def test_explain_narrows_to_a_host(run: Run) -> None:
     assert "rank 5 (node5): handed over to housekeeping by `free` at " in out
     assert "rank 6" not in out
     status, _, err = run("explain", JOURNAL, "--job", job, "--host", "node500")
-    assert (status, "no rank of this job is on host 'node500'; its hosts are node[2-17]" in err) == (2, True)
+    assert (status, "no rank is on host 'node500'; hosts: node[2-17]" in err) == (2, True)
     status, _, err = run("explain", "-", "--host", "node5", stdin=log("plain").read_bytes())
-    assert (status, "give it with --R" in err) == (2, True)
+    assert (status, "not known, give R with --R" in err) == (2, True)
     assert run("explain", JOURNAL, "--job", job, "--host", "node5", "--rank", "5")[0] == 2
+
+
+def test_explain_finds_the_job_that_holds_a_node(run: Run) -> None:
+    lines = JOURNAL.read_bytes().splitlines(keepends=True)[:600]
+    status, out, _ = run("explain", "--host", "node19", "-", stdin=b"".join(lines))
+    assert status == 0
+    assert out.startswith("job 39896219648:\n")
+    assert out.endswith(
+        "rank 19 (node19): held, and referenced by 2 holders:\n"
+        "  epilog 'dws-epilog' (ranks 18-19, since +0.070s): dropped by `epilog-finish description='dws-epilog'`, "
+        "or part by part by `release ranks=... description='dws-epilog'`.\n"
+        "  epilog 'flush' (ranks 18-19, since +0.070s): dropped by `epilog-finish description='flush'`, "
+        "or part by part by `release ranks=... description='flush'`.\n"
+    )
+    status, out, _ = run("explain", "--rank", "19", JOURNAL)
+    assert status == 0
+    assert re.fullmatch(
+        r"job \d+:\n.*\nrank 19 \(node19\): handed over to housekeeping by `free` at [^\n]+\n", out, re.S
+    )
+    status, _, err = run("explain", "--rank", "5000", JOURNAL)
+    assert (status, "no job with what was asked for" in err) == (2, True)
 
 
 def test_explain_needs_to_know_which_job_of_a_journal(run: Run) -> None:
