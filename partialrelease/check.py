@@ -128,7 +128,7 @@ class Report:
             after = apply(before, event) if self.fragment is None else self.fragment.apply(event)
         except ProtocolViolation as violation:
             holds = tuple(hold for hold in self.holds() if hold.holder in violation.holders)
-            self.findings.append(Finding(line, time, violation, holds))
+            self.findings.append(Finding(line, time, violation.with_traceback(None), holds))
             after = effect(before, event) if self.fragment is None else self.fragment.job
         self.state = after
         if after.actions is not before.actions:
@@ -196,12 +196,13 @@ def check_entries(
     logs: dict[int | None, list[Entry]] = {}  # of jobs from `submit` on; they are replayed when they have ended
     active: dict[int | None, Report] = {}  # the others
     ended: dict[int | None, Report] = {}
+    log_of, last = logs.get, Clean
     for entry in entries:
         job = entry[1]
-        log = logs.get(job)
+        log = log_of(job)
         if log is not None:
             log.append(entry)
-            if type(entry[3]) is not Clean and len(log) < _LONGEST_LIFE:
+            if type(entry[3]) is not last and len(log) < _LONGEST_LIFE:
                 continue
             report = lives.replay(logs.pop(job))
         else:
@@ -242,9 +243,10 @@ class _Lives:
 
     def replay(self, log: list[Entry]) -> Report:
         """The report after these entries."""
-        resources = next((entry[4] for entry in log if entry[4] is not None), None)
         # Each alloc is another event, for its ranks: what counts here is whether they are known.
-        life = tuple([id(entry[3]) if type(entry[3]) is not Alloc else entry[4] is None for entry in log])
+        alloc = Alloc
+        life = tuple([id(event) if type(event) is not alloc else r is None for _, _, _, event, r in log])
+        resources = next((r for _, _, _, _, r in log if r is not None), None)
         known = self._known.get(life)
         if known is not None:
             end = known[0]

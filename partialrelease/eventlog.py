@@ -30,8 +30,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TextIO, cast
 
 import msgspec
+from attrs import evolve
 
-from .events import Alloc, Entry, Event, looks_cut_short, make_event, to_context
+from .events import Alloc, Entry, Event, Malformed, looks_cut_short, make_event, to_context
 from .idset import ALL_RANKS
 from .resources import ResourceSet, ResourceSetError, ranks_of_summary
 
@@ -320,7 +321,7 @@ class _LogReader:
             if not raw.endswith(b"\n") and looks_cut_short(name):
                 raise _BadLineError
             self._found = True
-            yield self._maker.make_from(self._number, None, time, name, context, _ABSENT)
+            yield self._maker.with_ranks(self._number, None, time, make_event(name, context))
 
 
 def _blocks(stream: BinaryIO) -> Iterator[bytes]:
@@ -342,43 +343,41 @@ def _blocks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class _EntryMaker:
-    """Makes entries. Most events of a log say the same as one before: those it remembers."""
+    """Makes entries. Most events of a log say the same as one before, R aside: those it remembers."""
 
     def __init__(self, resources: ResourceSet | None) -> None:
         self._resources = resources
-        self.known: dict[tuple[str, bytes], Event] = {}
+        self.known: dict[tuple[str, bytes], Event] = {}  # but for those that still need R's ranks
+        self._allocs: dict[tuple[str, bytes], Event] = {}
 
     def make(self, line: int, entry: _Entry) -> Entry:
         time = entry.timestamp
         if time <= 0:
             raise _BadLineError(f"timestamp {time} is not above zero; expected {_EXPECTED}")
-        name = entry.name
-        text = bytes(entry.context)
-        _check_depth(text)
-        context = _decode_context(text) if text else None
-        made = self.make_from(line, entry.id, time, name, context, entry.R)
-        if name != "alloc" and len(text) < _LONGEST_KNOWN:
-            if len(self.known) >= _KNOWN_MOST:
-                self.known.clear()
-            self.known[name, text] = made.event
-        return made
+        key = entry.name, bytes(entry.context)
+        known = self._allocs if entry.name == "alloc" else self.known
+        event = known.get(key)
+        if event is None:
+            _check_depth(key[1])
+            event = make_event(entry.name, _decode_context(key[1]) if key[1] else None)
+            if len(key[1]) < _LONGEST_KNOWN:
+                if len(known) >= _KNOWN_MOST:
+                    known.clear()
+                known[key] = event
+        return self.with_ranks(line, entry.id, time, event, entry.R)
 
-    def make_from(
-        self,
-        line: int,
-        job: int | None,
-        time: float,
-        name: str,
-        context: dict[str, Any] | None,
-        r: msgspec.Raw,
-    ) -> Entry:
-        if name != "alloc":
-            return Entry(line, job, time, make_event(name, context))
+    def with_ranks(self, line: int, job: int | None, time: float, event: Event, r: msgspec.Raw = _ABSENT) -> Entry:
+        """The entry of an event; of an ``alloc``, with the ranks of R from wherever R comes."""
+        alloc = event.meant if isinstance(event, Malformed) else event
+        if not isinstance(alloc, Alloc):
+            return Entry(line, job, time, event)
         resources = ResourceSet.parse(r) if r else self._resources if job is None else None
-        if resources is None and context and (ranks := ranks_of_summary(context.get("annotations"))):
+        if resources is None and (ranks := ranks_of_summary(alloc.annotations)):
             resources = ResourceSet(ranks)
-        ranks = ALL_RANKS if resources is None else resources.ranks
-        return Entry(line, job, time, make_event(name, context, ranks), resources)
+        if resources is None:
+            return Entry(line, job, time, event)
+        alloc = Alloc(resources.ranks, alloc.annotations, alloc.bypass, extra=alloc.extra)
+        return Entry(line, job, time, evolve(event, meant=alloc) if isinstance(event, Malformed) else alloc, resources)
 
 
 def _check_depth(line: bytes) -> None:

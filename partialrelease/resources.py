@@ -6,6 +6,7 @@ Reading R needs the extra ``[cli]``.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -38,6 +39,7 @@ class _R(msgspec.Struct, gc=False):
 
 
 _decode = msgspec.json.Decoder(_R).decode
+_idset = lru_cache(1024)(IdSet)  # the same nodes are allocated again and again
 
 
 @frozen
@@ -66,7 +68,7 @@ class ResourceSet:
         ranks = NO_RANKS
         for number, entry in enumerate(r.execution.R_lite):
             try:
-                ranks |= IdSet(entry.rank)
+                ranks |= _idset(entry.rank)
             except IdSetError as error:
                 place = f"$.execution.R_lite[{number}].rank"
                 raise ResourceSetError(f"not an R (RFC 20): {error} - at `{place}`") from None
