@@ -7,8 +7,7 @@ EXTENDS PartialRelease, TLC
 (* Neither the ranks nor the epilogs differ from each other. *)
 Symmetry == Permutations(Ranks) \cup Permutations(Epilogs)
 
-(* Every state that satisfies Inv.  It is Inv, said so that TLC can enumerate: it is the first conjuncts that do not
-   let it try each combination of all values (InvStates = Inv is a model of its own, at small bounds). *)
+(* Every state that satisfies Inv, and said so that TLC need not try each combination of all values. *)
 InvStates ==
   /\ allocation \in SUBSET Ranks
   /\ held \in SUBSET allocation
@@ -21,4 +20,19 @@ InvStates ==
   /\ InvExec
   /\ actions \in UNION {[active -> SUBSET EveryRank] : active \in SUBSET (Epilogs \cup Prologs)}
   /\ Inv
+
+(* Every combination of all values, to see at small bounds that InvStates leaves none out. *)
+TypedStates ==
+  /\ allocation \in SUBSET Ranks
+  /\ held \in SUBSET Ranks
+  /\ released \in SUBSET Ranks
+  /\ closed \in BOOLEAN
+  /\ phase \in Phases
+  /\ exec \in Execs
+  /\ execRanks \in SUBSET Ranks
+  /\ actions \in UNION {[active -> SUBSET Ranks] : active \in SUBSET (Epilogs \cup Prologs)}
+
+Stay == UNCHANGED vars
+
+InvStatesAreAll == Inv => InvStates
 =============================================================================

@@ -157,7 +157,7 @@ Alloc(R) ==
   /\ RequestStart
   /\ UNCHANGED <<released, closed>>
 
-(* Before `start' a prolog references all ranks, also those that may still come; in RUN it withdraws the start request. *)
+(* Before `start' a prolog references all ranks, also those to come; in RUN it withdraws the start request. *)
 PrologStart(p) ==
   /\ Active
   /\ p \notin DOMAIN actions
@@ -322,10 +322,10 @@ NoReleaseWhileReferenced ==
 ReleaseGate ==
   [][ HandedOver # {} => phase = "CLEANUP" /\ exec \in {"idle", "finished", "done"} ]_vars
 
-(* A reference is only ever on ranks that the job still holds (or may still be allocated). *)
+(* A reference is only ever on ranks that the job still holds; before the allocation it is on none yet. *)
 ReferencesAreHeld ==
   /\ execRanks \subseteq held
-  /\ \A a \in DOMAIN actions : actions[a] \subseteq EveryRank
+  /\ allocation # {} => \A a \in DOMAIN actions : actions[a] \subseteq held
 
 (* A rank is handed over at most once: it was held, and never is again. *)
 ReleasedOnce ==
@@ -349,7 +349,8 @@ ReferencesShrink ==
       /\ exec # "idle" => execRanks' \subseteq execRanks ]_vars
 
 -----------------------------------------------------------------------------
-(* The states that the rules lead to.  Inv is inductive: every step from a state that satisfies it leads to one. *)
+(* The states that the rules lead to.  Inv is inductive: every step from a state that satisfies it leads to one.  (At
+   the bounds that were checked it holds of the reachable states and of no other.) *)
 
 (* What is allocated is held, handed over or, once that is over, lost. *)
 InvAllocation ==
@@ -368,6 +369,7 @@ InvExec ==
   /\ exec \in {"idle", "done"} => execRanks = {}
   /\ exec # "idle" => allocation # {}
   /\ exec \in {"requested", "running"} => released = {}
+  /\ LastRank = "keep" /\ exec = "finished" /\ closed => Lost # {}
   /\ phase = "RUN" => exec \in {"idle", "requested", "running"}
   /\ phase = "INACTIVE" => exec \in {"idle", "done"}
 
@@ -378,6 +380,7 @@ InvActions ==
   /\ phase = "RUN" => (exec = "idle" <=> ActivePrologs # {})
   /\ phase = "INACTIVE" /\ allocation # {} => ActivePrologs = {}
   /\ exec = "running" => ActivePrologs = {}
+  /\ exec # "idle" /\ ActivePrologs # {} => released = {}
   /\ \A p \in ActivePrologs : actions[p] = EveryRank
   /\ \A e \in ActiveEpilogs : actions[e] \subseteq EveryRank
   /\ allocation = {} => \A e \in ActiveEpilogs : actions[e] \in {{}, Ranks}

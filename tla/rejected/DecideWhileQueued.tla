@@ -1,0 +1,10 @@
+-------------------------- MODULE DecideWhileQueued --------------------------
+(* Rejected (design 6.9): the job manager decides while an epilog-start is queued.  The epilog finds its ranks gone. *)
+EXTENDS JobManager
+
+DecideAtOnce ==                                                                 \* for Decide
+  /\ \/ Free
+     \/ Clean
+     \/ \E ranks \in ToHandOver : PartialFree(ranks)
+  /\ UNCHANGED queued
+=============================================================================
