@@ -7,11 +7,11 @@ time, and a window of jobs that have ended.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
-from .events import Alloc, Clean, Entry, EpilogStart, PrologStart
+from .events import Alloc, Clean, Entry, EpilogStart, PartialFree, PrologStart, Release
 from .fragment import Fragment
 from .idset import ALL_RANKS, MAX_ID, IdSet
 from .job import (
@@ -25,6 +25,7 @@ from .job import (
     ProtocolViolation,
     apply,
     effect,
+    evolved,
 )
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class _Lives:
         if known is not None:
             end = known[0]
             if resources is not None:
-                end = evolve(end, allocation=resources.ranks, released=resources.ranks)
+                end = evolved(end, allocation=resources.ranks, released=resources.ranks)
             return Report(log[0].job, log[0].timestamp, end, resources=resources, events=len(log))
         end = self.begin
         try:
@@ -274,7 +275,10 @@ class _Lives:
         return report
 
 
+_MAY_NAME_RANKS: Final = frozenset({Release, EpilogStart, PartialFree})
+
+
 def _names_ranks(entry: Entry) -> bool:
-    """Whether the event names ranks in its context."""
-    ranks = getattr(entry.event, "ranks", None)
-    return type(entry.event) is not Alloc and ranks is not None and bool(ranks) and ranks != ALL_RANKS
+    """Whether the event names ranks in its context, other than "all" or none."""
+    event: Any = entry[3]
+    return type(event) in _MAY_NAME_RANKS and bool(event.ranks) and event.ranks is not ALL_RANKS

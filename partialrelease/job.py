@@ -217,7 +217,7 @@ _new = object.__new__
 _set_fields = Job.__dict__["__dict__"].__set__
 
 
-def _with(job: Job, **changes: Any) -> Job:
+def evolved(job: Job, **changes: Any) -> Job:
     """``attrs.evolve``, five times as fast: a copy with changes, past ``__init__``."""
     new = _new(Job)
     _set_fields(new, job.__dict__ | changes)
@@ -246,30 +246,30 @@ def _submit_guard(job: Job, event: ev.Submit) -> _Found:
 
 
 def _submit_effect(job: Job, event: ev.Submit) -> Job:
-    return _with(job, phase=NEW) if job.phase is UNBORN else job
+    return evolved(job, phase=NEW) if job.phase is UNBORN else job
 
 
 # Before the allocation Flux ignores what does not fit the phase, and so do these: they are always legal.
 
 
 def _validate_effect(job: Job, event: ev.Validate) -> Job:
-    return _with(job, phase=DEPEND) if job.phase is NEW else job
+    return evolved(job, phase=DEPEND) if job.phase is NEW else job
 
 
 def _invalidate_effect(job: Job, event: ev.Invalidate) -> Job:
-    return _with(job, phase=INACTIVE) if job.phase is NEW else job
+    return evolved(job, phase=INACTIVE) if job.phase is NEW else job
 
 
 def _depend_effect(job: Job, event: ev.Depend) -> Job:
-    return _with(job, phase=PRIORITY) if job.phase is DEPEND else job
+    return evolved(job, phase=PRIORITY) if job.phase is DEPEND else job
 
 
 def _priority_effect(job: Job, event: ev.Priority) -> Job:
-    return _with(job, phase=SCHED) if job.phase is PRIORITY else job
+    return evolved(job, phase=SCHED) if job.phase is PRIORITY else job
 
 
 def _reprioritize_effect(job: Job, event: ev.Urgency | ev.JobspecUpdate | ev.FluxRestart) -> Job:
-    return _with(job, phase=PRIORITY) if job.phase is SCHED else job
+    return evolved(job, phase=PRIORITY) if job.phase is SCHED else job
 
 
 # alloc: not yet allocated. In CLEANUP (the grant crossed a cancel) the phase stays, and the ranks are held.
@@ -291,7 +291,7 @@ def _alloc_effect(job: Job, event: ev.Alloc) -> Job:
     ranks = event.ranks
     phase = CLEANUP if job.phase is CLEANUP else RUN
     exec_ranks, actions = job.exec_ranks & ranks, _within(job.actions, ranks)
-    job = _with(job, phase=phase, allocation=ranks, held=ranks, exec_ranks=exec_ranks, actions=actions)
+    job = evolved(job, phase=phase, allocation=ranks, held=ranks, exec_ranks=exec_ranks, actions=actions)
     return _request_start(job)
 
 
@@ -299,7 +299,7 @@ def _request_start(job: Job) -> Job:
     """Ask the exec system to start the job, if that is due."""
     if job.phase is not RUN or job.exec is not IDLE or not job.allocation or _prologs(job):
         return job
-    return _with(job, exec=REQUESTED, exec_ranks=job.held)
+    return evolved(job, exec=REQUESTED, exec_ranks=job.held)
 
 
 def _prologs(job: Job) -> tuple[Holder, ...]:
@@ -320,8 +320,8 @@ def _prolog_start_guard(job: Job, event: ev.PrologStart) -> _Found:
 def _prolog_start_effect(job: Job, event: ev.PrologStart) -> Job:
     holder = Holder(PROLOG, event.description, _all_ranks(job))
     if job.phase is RUN and job.exec is REQUESTED:
-        job = _with(job, exec=IDLE, exec_ranks=NO_RANKS)
-    return _with(job, actions=(*job.actions, holder))
+        job = evolved(job, exec=IDLE, exec_ranks=NO_RANKS)
+    return evolved(job, actions=(*job.actions, holder))
 
 
 # prolog-finish: that prolog is active.
@@ -350,9 +350,9 @@ def _start_guard(job: Job, event: ev.Start) -> _Found:
 
 def _start_effect(job: Job, event: ev.Start) -> Job:
     if job.exec is REQUESTED:
-        return _with(job, exec=RUNNING)
+        return evolved(job, exec=RUNNING)
     if job.exec is IDLE:
-        return _with(job, exec=RUNNING, exec_ranks=_all_ranks(job))
+        return evolved(job, exec=RUNNING, exec_ranks=_all_ranks(job))
     return job
 
 
@@ -369,7 +369,7 @@ def _finish_guard(job: Job, event: ev.Finish) -> _Found:
 
 def _finish_effect(job: Job, event: ev.Finish) -> Job:
     phase = CLEANUP if job.phase is RUN else job.phase
-    return _with(job, phase=phase, exec=FINISHED if job.exec is REQUESTED or job.exec is RUNNING else job.exec)
+    return evolved(job, phase=phase, exec=FINISHED if job.exec is REQUESTED or job.exec is RUNNING else job.exec)
 
 
 # exception: severity 0 -> CLEANUP, others nothing. A fatal scheduler-restart also takes the allocation away.
@@ -397,7 +397,7 @@ def _exception_effect(job: Job, event: ev.JobException) -> Job:
         return job
     if _loses(job, event):
         return _take(job, job.held, phase=CLEANUP, closed=True)
-    return _with(job, phase=CLEANUP)
+    return evolved(job, phase=CLEANUP)
 
 
 # release without description: the exec system drops ranks that it has. final ends it, and comes after finish, or
@@ -418,8 +418,8 @@ def _exec_release_effect(job: Job, event: ev.Release) -> Job:
     if job.exec is IDLE or job.exec is DONE:
         return job
     if event.final:
-        return _with(job, exec=DONE, exec_ranks=NO_RANKS)
-    return _with(job, exec_ranks=job.exec_ranks - event.ranks)
+        return evolved(job, exec=DONE, exec_ranks=NO_RANKS)
+    return evolved(job, exec_ranks=job.exec_ranks - event.ranks)
 
 
 # release with description (extension): in CLEANUP, that epilog is active and has the ranks, and drops them.
@@ -445,7 +445,7 @@ def _release_effect(job: Job, event: ev.Release) -> Job:
     if giver is None:
         return job
     index = job.actions.index(giver)
-    return _with(job, actions=(*job.actions[:index], _drop(giver, event.ranks), *job.actions[index + 1 :]))
+    return evolved(job, actions=(*job.actions[:index], _drop(giver, event.ranks), *job.actions[index + 1 :]))
 
 
 def _giver(job: Job, event: ev.Release) -> Holder | None:
@@ -473,7 +473,7 @@ def _epilog_start_guard(job: Job, event: ev.EpilogStart) -> _Found:
 def _epilog_start_effect(job: Job, event: ev.EpilogStart) -> Job:
     ranks = _all_ranks(job) if event.ranks is None or event.ranks == ALL_RANKS else event.ranks & job.held
     holder = Holder(EPILOG, event.description, ranks)
-    return _with(job, actions=(*job.actions, holder))
+    return evolved(job, actions=(*job.actions, holder))
 
 
 # epilog-finish: that epilog is active. It drops everything.
@@ -563,7 +563,7 @@ def _clean_guard(job: Job, event: ev.Clean) -> _Found:
 
 
 def _clean_effect(job: Job, event: ev.Clean) -> Job:
-    return _with(job, phase=INACTIVE)
+    return evolved(job, phase=INACTIVE)
 
 
 # -- what several rules share --------------------------------------------------------------------------------------
@@ -665,7 +665,7 @@ def _end(job: Job, kind: HolderKind, description: str) -> Job:
     """End the holder; the oldest, where a violation made them several; none, where it is not active."""
     for index, holder in enumerate(job.actions):
         if holder.kind is kind and holder.description == description:
-            return _with(job, actions=job.actions[:index] + job.actions[index + 1 :])
+            return evolved(job, actions=job.actions[:index] + job.actions[index + 1 :])
     return job
 
 
@@ -673,9 +673,9 @@ def _take(job: Job, ranks: IdSet, **changes: Any) -> Job:
     """The job without ``ranks``, and with changes. References go with them, which matters only after a violation."""
     held = job.held - ranks
     if not job.allocation:
-        return _with(job, held=held, **changes)
+        return evolved(job, held=held, **changes)
     actions = _within(job.actions, held)
-    return _with(job, held=held, exec_ranks=job.exec_ranks & held, actions=actions, **changes)
+    return evolved(job, held=held, exec_ranks=job.exec_ranks & held, actions=actions, **changes)
 
 
 def _ranks(ranks: IdSet) -> str:
