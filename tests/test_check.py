@@ -24,6 +24,7 @@ from partialrelease import (
     ResourceSet,
     check_entries,
     find_r,
+    known_ranks,
     read_log,
     read_r,
     write_log,
@@ -321,6 +322,23 @@ def test_the_finish_of_one_of_two_leaves_the_other_s_time() -> None:
     log = list(read_log(str(DATA / "eventlogs" / "late-epilog.eventlog")))[:11]
     (report,) = check_entries(log)
     assert [(hold.holder.description, hold.since) for hold in report.holds()] == [("late", log[9].timestamp)]
+
+
+def test_what_is_known_of_ranks_that_are_not_known() -> None:
+    assert known_ranks(IdSet("0-3"))
+    assert not known_ranks(ALL_RANKS - IdSet("0"))
+
+
+def test_lives_of_more_kinds_than_are_remembered_are_judged_all_the_same() -> None:
+    log = list(read_log(str(DATA / "eventlogs" / "plain.eventlog")))
+    entries = [
+        entry._replace(job=job, event=Memo(extra={"job": job}) if place == 5 else entry.event)
+        for job in range(2500)
+        for place, entry in enumerate([*log[:5], log[5], *log[5:]])
+    ]
+    reports = list(check_entries(entries))
+    assert len(reports) == 2500
+    assert all(report.state.released == IdSet("0-3") and not report.findings for report in reports)
 
 
 # -- memory: jobs that have ended are let go --
