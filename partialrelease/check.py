@@ -13,8 +13,9 @@ from attrs import define, field, frozen
 
 from .events import Alloc, Clean, Entry, EpilogStart, PartialFree, PrologStart, Release
 from .fragment import Fragment
-from .idset import ALL_RANKS, MAX_ID, IdSet
+from .idset import ALL_RANKS, MAX_ID, NO_RANKS, IdSet
 from .job import (
+    CHANGE_NOTHING,
     INACTIVE,
     REQUESTED,
     RUNNING,
@@ -230,43 +231,55 @@ def check_entries(
 class _Lives:
     """Replays the lives of jobs, from ``submit`` on.
 
-    Most lives are whole and legal: of these only the end is reported, so they are replayed by ``apply`` alone. Most
-    of those are alike but for the ranks: the same events, which name no ranks. Such a life is replayed once; its end
-    is that of all, each with its own ranks.
+    Most lives are whole and legal: of these only the end is reported, so they are replayed by ``apply`` alone. And most
+    begin alike but for their ranks, with the same events up to the first that names some. Such a beginning is replayed
+    once; where it leads is where all like it lead, each with its own ranks.
     """
 
     _MOST: Final = 1024
 
     def __init__(self, begin: Job) -> None:
         self.begin = begin
-        # By the identities of the events, which the log kept beside the end keeps alive.
+        # By the identities of the events, which the log kept beside the job keeps alive.
         self._known: dict[tuple[int, ...], tuple[Job, list[Entry]]] = {}
 
     def replay(self, log: list[Entry]) -> Report:
         """The report after these entries."""
-        # Each alloc is another event, for its ranks: what counts here is whether they are known.
-        alloc = Alloc
-        life = tuple([id(event) if type(event) is not alloc else r is None for _, _, _, event, r in log])
-        resources = next((r for _, _, _, _, r in log if r is not None), None)
-        known = self._known.get(life)
-        if known is not None:
-            end = known[0]
-            if resources is not None:
-                end = evolved(end, allocation=resources.ranks, released=resources.ranks)
-            return Report(log[0].job, log[0].timestamp, end, resources=resources, events=len(log))
-        end = self.begin
+        resources: ResourceSet | None = None
+        likeness: list[int] = []
+        count = 0
+        event: Any
+        for _, _, _, event, r in log:
+            kind = type(event)
+            if kind in _MAY_NAME_RANKS and event.ranks and event.ranks is not ALL_RANKS:
+                break
+            if kind is Alloc:  # each is another event, for its ranks
+                likeness.append(r is None)
+                resources = r
+            elif kind not in CHANGE_NOTHING:
+                likeness.append(id(event))
+            count += 1
+        key = tuple(likeness)
+        known = self._known.get(key)
         try:
-            for entry in log:
-                end = apply(end, entry[3])
+            if known is None:
+                job = self.begin
+                for entry in log[:count]:
+                    job = apply(job, entry[3])
+                if job.phase is not INACTIVE or kind is Clean:  # else (an invalid job) nothing at all may follow
+                    if len(self._known) >= self._MOST:
+                        self._known.clear()
+                    self._known[key] = job, log
+            else:
+                job = known[0] if resources is None else _with_ranks(known[0], resources.ranks)
+            for entry in log[count:]:
+                job = apply(job, entry[3])
         except ProtocolViolation:
             return self._tell(log)
-        if end.phase is not INACTIVE:
+        if job.phase is not INACTIVE:
             return self._tell(log)
-        if end.released == end.allocation and not any(map(_names_ranks, log)):
-            if len(self._known) >= self._MOST:
-                self._known.clear()
-            self._known[life] = end, log
-        return Report(log[0].job, log[0].timestamp, end, resources=resources, events=len(log))
+        # R is known from the beginning: before it, no event can name ranks.
+        return Report(log[0].job, log[0].timestamp, job, resources=resources, events=len(log))
 
     def _tell(self, log: list[Entry]) -> Report:
         report = begin_report(log[0], self.begin)
@@ -278,7 +291,14 @@ class _Lives:
 _MAY_NAME_RANKS: Final = frozenset({Release, EpilogStart, PartialFree})
 
 
-def _names_ranks(entry: Entry) -> bool:
-    """Whether the event names ranks in its context, other than "all" or none."""
-    event: Any = entry[3]
-    return type(event) in _MAY_NAME_RANKS and bool(event.ranks) and event.ranks is not ALL_RANKS
+def _with_ranks(job: Job, ranks: IdSet) -> Job:
+    """The job if its allocation had been these ranks, and no event had named any: each set is all of them or none."""
+    actions = tuple([Holder(h.kind, h.description, ranks if h.ranks else NO_RANKS) for h in job.actions])
+    return evolved(
+        job,
+        allocation=ranks,
+        held=ranks if job.held else NO_RANKS,
+        released=ranks if job.released else NO_RANKS,
+        exec_ranks=ranks if job.exec_ranks else NO_RANKS,
+        actions=actions,
+    )

@@ -12,7 +12,7 @@ import itertools
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 import click
@@ -184,12 +184,16 @@ class _Log:
             r_file = self._r_file or (None if self.file == "-" else find_r(self.file))
             self._resources = read_r(r_file) if r_file else None
             with open_log(self.file, self._advance) as stream:
-                for entry in read_log(self.name, stream, resources=self._resources, warn=_warn):
-                    if entry.job is not None and self._r_file is not None:
-                        raise LogError(self.name, entry.line, "--R is the R of one job, and this is a journal of many")
-                    yield entry
+                entries = read_log(self.name, stream, resources=self._resources, warn=_warn)
+                yield from entries if self._r_file is None else self._of_one_job(entries)
         except LogError as error:
             self.fail(str(error))
+
+    def _of_one_job(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if entry.job is not None:
+                raise LogError(self.name, entry.line, "--R is the R of one job, and this is a journal of many")
+            yield entry
 
     def fail(self, message: str) -> None:
         _complain(f"error: {message}")

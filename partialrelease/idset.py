@@ -176,7 +176,10 @@ class IdSet:
         bits = self._bits
         if not bits:
             return ""
-        if bits.max() - bits.min() >= len(bits) and bits.shift(1).isdisjoint(bits):  # no two neighbours: in bulk
+        low, high = bits.min(), bits.max()
+        if high - low < len(bits):  # one range, the most common
+            return f"{low}-{high}" if low != high else f"{low}"
+        if bits.shift(1).isdisjoint(bits):  # no two neighbours: in bulk
             return ",".join(map(str, bits.to_array()))
         return ",".join(f"{a}-{b}" if a != b else f"{a}" for a, b in self.runs())
 

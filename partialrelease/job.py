@@ -430,9 +430,10 @@ def _release_guard(job: Job, event: ev.Release) -> _Found:
         return _exec_release_guard(job, event)
     if event.final:
         return Violation(Code.MalformedContext, event, "'final' is true: only the exec system's release can be final")
-    holder = _giver(job, event)
-    if holder is None:
+    index = _giver(job, event)
+    if index is None:
         return _unknown(job, event, EPILOG, event.description)
+    holder = job.actions[index]
     if job.phase is not CLEANUP:
         return _outside_cleanup(event, f"epilog {event.description!r} releases ranks", job)
     return _must_hold(event, event.ranks, holder.ranks if job.allocation else NO_RANKS, holder)
@@ -441,19 +442,22 @@ def _release_guard(job: Job, event: ev.Release) -> _Found:
 def _release_effect(job: Job, event: ev.Release) -> Job:
     if event.description is None:
         return _exec_release_effect(job, event)
-    giver = _giver(job, event)
-    if giver is None:
+    index = _giver(job, event)
+    if index is None:
         return job
-    index = job.actions.index(giver)
-    return evolved(job, actions=(*job.actions[:index], _drop(giver, event.ranks), *job.actions[index + 1 :]))
+    less = _drop(job.actions[index], event.ranks)
+    return evolved(job, actions=(*job.actions[:index], less, *job.actions[index + 1 :]))
 
 
-def _giver(job: Job, event: ev.Release) -> Holder | None:
-    """The named epilog; where a violation made them several, the oldest that has the ranks."""
-    named = [h for h in job.actions if h.kind is EPILOG and h.description == event.description]
-    if len(named) > 1:
-        return next((holder for holder in named if event.ranks <= holder.ranks), named[0])
-    return named[0] if named else None
+def _giver(job: Job, event: ev.Release) -> int | None:
+    """Which action is the named epilog; where a violation made them several, the oldest that has the ranks."""
+    oldest = None
+    for index, holder in enumerate(job.actions):
+        if holder.kind is EPILOG and holder.description == event.description:
+            if event.ranks <= holder.ranks:
+                return index
+            oldest = index if oldest is None else oldest
+    return oldest
 
 
 # epilog-start: CLEANUP, description not active. It references what it says (extension), within what is held;
@@ -726,6 +730,9 @@ _RULES: Final[dict[type[ev.Event], tuple[_Guard | None, _Effect]]] = {
     ev.Unknown: (None, _unchanged),
     ev.Malformed: (_malformed_guard, _malformed_effect),
 }
+
+CHANGE_NOTHING: Final = frozenset(kind for kind, rule in _RULES.items() if rule == (None, _unchanged))
+"""The events that are legal in any active phase and have no effect."""
 
 
 def guard(job: Job, event: ev.Event) -> ProtocolViolation | None:

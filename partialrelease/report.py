@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from .check import MEANING, UNKNOWN, Finding, Hold, Report, known_ranks
@@ -18,6 +19,7 @@ _WIDEST: Final = 60
 _LONGEST: Final = 1000
 
 
+@lru_cache(1024)  # the same nodes are allocated again and again
 def _text(ranks: IdSet) -> str | None:
     return str(ranks) if known_ranks(ranks) else None
 
@@ -43,8 +45,8 @@ def report_json(source: str, report: Report) -> dict[str, Any]:
         "events": report.events,
         "allocated": allocated,
         "held": _text(job.held) if job.held else "",
-        "released": allocated if job.released is job.allocation else _text(job.released),
-        "holders": [_hold_json(hold) for hold in report.holds()],
+        "released": allocated if job.released == job.allocation else _text(job.released),
+        "holders": [_hold_json(hold) for hold in report.holds()] if job.holders else [],
         "violations": [
             {
                 "line": finding.line,

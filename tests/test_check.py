@@ -14,6 +14,8 @@ from partialrelease import (
     Entry,
     Event,
     IdSet,
+    Invalidate,
+    Job,
     LastRank,
     LogError,
     Malformed,
@@ -22,6 +24,8 @@ from partialrelease import (
     Phase,
     Report,
     ResourceSet,
+    Submit,
+    begin_report,
     check_entries,
     find_r,
     known_ranks,
@@ -305,6 +309,32 @@ def test_jobs_that_live_the_same_life_keep_what_is_their_own() -> None:
     assert [report.state.allocation for report in reports] == [report.state.released for report in reports]
     assert [report.resources for report in reports] == resources
     assert [(report.job, codes(report)) for report in reports if report.findings] == [(7, [(5, "MalformedContext")])]
+
+
+def test_jobs_replayed_by_their_beginnings_are_as_if_replayed_step_by_step() -> None:
+    entries = list(read_log(str(JOURNAL)))
+    steps: dict[int | None, Report] = {}
+    for entry in entries:
+        if entry.job not in steps:
+            steps[entry.job] = begin_report(entry, Job())
+        steps[entry.job].step(entry)
+    reports = {report.job: report for report in check_entries(entries)}
+    assert reports.keys() == steps.keys()
+    for job, report in reports.items():
+        assert report.state == steps[job].state
+        assert report.holds() == steps[job].holds()
+        assert (report.events, report.began, report.resources) == (
+            steps[job].events,
+            steps[job].began,
+            steps[job].resources,
+        )
+
+
+def test_nothing_may_follow_an_invalid_job_also_where_another_like_it_was_seen() -> None:
+    submit, invalidate, memo = Submit(), Invalidate(), Memo()
+    lives = [[submit, invalidate], [submit, invalidate, memo]]
+    entries = [Entry(1, job, 1.0 + job, event) for job, life in enumerate(lives, 1) for event in life]
+    assert [codes(report) for report in check_entries(entries)] == [[], [(1, "AfterInactive")]]
 
 
 def test_a_job_with_a_long_log_is_replayed_as_it_goes() -> None:
