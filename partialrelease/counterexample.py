@@ -43,8 +43,8 @@ _VARIABLES: Final = tuple(attribute.name for attribute in fields(_State))
 
 
 def is_of_one_job(trace: Sequence[TraceState]) -> bool:
-    """Whether the states are those of one job, so that there is an eventlog."""
-    return bool(trace) and all(name in trace[0].values for name in _VARIABLES)
+    """Whether the states are those of one job from before its submission, so that there is an eventlog."""
+    return bool(trace) and trace[0].values.get("phase") == '"-"' and trace[0].values.keys() >= set(_VARIABLES)
 
 
 def to_entries(trace: Sequence[TraceState], constants: Mapping[str, Value]) -> list[ev.Entry]:
@@ -74,7 +74,7 @@ def first_departure(trace: Sequence[TraceState], constants: Mapping[str, Value],
         for name in _VARIABLES:
             ours, theirs = getattr(rules, name), getattr(model, name)
             if ours != theirs:
-                return f"{place}: may happen, but then {name} is {_text(ours)}, where the model has {_text(theirs)}"
+                return f"{place}: may happen, but by the rules `{name}` is then {_text(ours)}, and not {_text(theirs)}"
     return ""
 
 

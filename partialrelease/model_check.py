@@ -6,6 +6,7 @@ dash in NAME. It must hold, unless its first line is ``\\* Violates RULE``: then
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import threading
@@ -17,9 +18,13 @@ from typing import Final
 from attrs import frozen
 
 from . import tlc
+from .counterexample import first_departure, is_of_one_job, to_entries
+from .eventlog import write_log
 from .tlavalue import Value, read_value
 
-__all__ = ["Model", "Outcome", "check_models", "find_models"]
+__all__ = ["HEADINGS", "Model", "Outcome", "check_models", "find_models"]
+
+HEADINGS: Final = ("model", "expected", "found", "distinct states", "depth", "seconds")
 
 _MOST_AT_A_TIME: Final = 4  # each takes up to a quarter of the memory
 
@@ -33,7 +38,7 @@ _KEYWORD: Final = re.compile(rf"\b({'|'.join((_KEYWORDS + ' ' + _KEYWORDS_OF_ACT
 
 @frozen
 class Model:
-    """``expected``: the rule that must be found violated, or ``None``. ``about``: what its first comment says."""
+    """``expected``: the rule that must be found violated, or ``None``. ``about``: what it, or the design, is."""
 
     name: str
     module: Path
@@ -41,8 +46,9 @@ class Model:
     expected: str | None
     about: str
 
+    @property
     def expectation(self) -> str:
-        return in_words(self.expected)
+        return _in_words(self.expected)
 
     def constants(self) -> Mapping[str, Value]:
         """The values that the configuration gives to constants."""
@@ -70,8 +76,59 @@ class Outcome:
     def as_expected(self) -> bool:
         return self.found == self.model.expected
 
+    @property
+    def finding(self) -> str:
+        return _in_words(self.found)
 
-def in_words(rule: str | None) -> str:
+    def row(self) -> tuple[str, ...]:
+        """The cells of a table with ``HEADINGS``."""
+        figures = f"{self.result.distinct:,}", str(self.result.depth), f"{self.result.seconds:.1f}"
+        return self.model.name, self.model.expectation, self.finding, *figures
+
+    def story(self, eventlogs: str | None, states: bool) -> Iterator[str]:
+        """The counterexample, a line at a time: as an eventlog, or written to the folder ``eventlogs``; as states.
+
+        Where there is no eventlog (not the life of one job, from its submission), as states. Raises ``OSError``.
+        """
+        trace = self.result.trace
+        head = f"{self.model.name} {self.finding}, in {len(trace)} states"
+        constants = self.model.constants()
+        if not is_of_one_job(trace):
+            yield f"{head} (no eventlog: it does not begin with the submission of one job):"
+            yield from self._states()
+            return
+        entries = to_entries(trace, constants)
+        explain = f"`partialrelease explain --last-rank {constants.get('LastRank', 'keep')}`"
+        if eventlogs is None:
+            yield f"{head}. As an eventlog, for {explain}:"
+            text = io.StringIO()
+            write_log(entries, text)
+            yield from text.getvalue().splitlines()
+        else:
+            file = Path(eventlogs, f"{self.model.name}.eventlog")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("w") as stream:
+                write_log(entries, stream)
+            yield f"{head}. As an eventlog, for {explain}: {file}"
+        nowhere = "By the rules of one job each event may happen: what is wrong is what comes between them."
+        yield f"  {first_departure(trace, constants, entries) or nowhere}"
+        if states:
+            yield from self._states()
+
+    def _states(self) -> Iterator[str]:
+        before: Mapping[str, str] = {}
+        for state in self.result.trace:
+            yield f"  state {state.number}{': ' if state.action else ''}{state.action}"
+            for name, text in state.values.items():
+                if before.get(name) != text:
+                    yield f"    {name} = {text}"
+            before = state.values
+        if self.result.lasso is not None:
+            ends = self.result.lasso == self.result.trace[-1].number
+            yield "  and nothing more happens" if ends else f"  and from here again to state {self.result.lasso}"
+
+
+def _in_words(rule: str | None) -> str:
     return "holds" if rule is None else f"violates {rule}"
 
 
@@ -84,8 +141,10 @@ def find_models(folder: Path) -> tuple[Model, ...]:
 def _model(config: Path) -> Model:
     first = config.read_text().partition("\n")[0]
     module = config.with_name(f"{config.stem.partition('-')[0]}.tla")
+    about = first.removeprefix("\\*").strip()
     violates = _VIOLATES.fullmatch(first)
-    about = first.removeprefix("\\*").strip() if first.startswith("\\*") else ""
+    if violates and module.is_file() and (comment := re.search(r"\(\*(.*?)\*\)", module.read_text(), re.DOTALL)):
+        about = " ".join(comment[1].split())
     return Model(config.stem, module, config, violates[1] if violates else None, about)
 
 
