@@ -20,7 +20,7 @@ from attrs import frozen
 from . import tlc
 from .counterexample import first_departure, is_of_one_job, to_entries
 from .eventlog import write_log
-from .tlavalue import Value, read_value
+from .tlavalue import Value, read_value, show_value
 
 __all__ = ["HEADINGS", "Model", "Outcome", "check_models", "find_models"]
 
@@ -54,7 +54,7 @@ class Model:
         """The values that the configuration gives to constants."""
         values: dict[str, Value] = {}
         for name, text in _CONSTANT.findall(_COMMENT.sub("", self.config.read_text())):
-            values[name] = read_value(text)
+            values[name] = read_value(text.partition("]")[2] if text.startswith("[") else text)  # of [Module]Value
         return values
 
     def rules(self, *kinds: str) -> list[str]:
@@ -116,16 +116,25 @@ class Outcome:
             yield from self._states()
 
     def _states(self) -> Iterator[str]:
-        before: Mapping[str, str] = {}
+        before: Mapping[str, Value] = {}
         for state in self.result.trace:
             yield f"  state {state.number}{': ' if state.action else ''}{state.action}"
-            for name, text in state.values.items():
-                if before.get(name) != text:
-                    yield f"    {name} = {text}"
-            before = state.values
+            now = {name: read_value(text) for name, text in state.values.items()}
+            for name, value in now.items():
+                yield from (f"    {line}" for line in _changes(name, before.get(name), value))
+            before = now
         if self.result.lasso is not None:
             ends = self.result.lasso == self.result.trace[-1].number
             yield "  and nothing more happens" if ends else f"  and from here again to state {self.result.lasso}"
+
+
+def _changes(name: str, was: Value | None, now: Value) -> Iterator[str]:
+    """What the value has become, a line each part of it that has changed."""
+    if isinstance(now, dict) and isinstance(was, dict) and now.keys() == was.keys():
+        for key, value in now.items():
+            yield from _changes(f"{name}.{key}", was[key], value)
+    elif now != was:
+        yield f"{name} = {show_value(now)}"
 
 
 def _in_words(rule: str | None) -> str:

@@ -1,11 +1,11 @@
-"""Values of TLA+ as TLC prints them, as Python values."""
+"""Values of TLA+ as TLC prints them, as Python values, and these as text for people."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-__all__ = ["Value", "read_value"]
+__all__ = ["Value", "read_value", "show_value"]
 
 Value = bool | int | str | tuple["Value", ...] | frozenset["Value"] | dict["Value", "Value"]
 """A model value such as ``r1`` is its name, and so is a string; a function or record is a ``dict``."""
@@ -31,6 +31,19 @@ def read_value(text: str) -> Value:
     if tokens:
         raise ValueError(f"more than one value of TLA+: {text[:40]!r}")
     return value
+
+
+def show_value(value: Value) -> str:
+    """The value for people: names without quotes, sets in order."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(show_value, value)))}}}"
+    if isinstance(value, dict):
+        return f"[{', '.join(f'{show_value(key)}: {show_value(of)}' for key, of in value.items())}]"
+    if isinstance(value, tuple):
+        return f"<<{', '.join(map(show_value, value))}>>"
+    return str(value)
 
 
 def _value(tokens: list[str]) -> Value:
