@@ -131,8 +131,8 @@ class Outcome:
 def _changes(name: str, was: Value | None, now: Value) -> Iterator[str]:
     """What the value has become, a line each part of it that has changed."""
     if isinstance(now, dict) and isinstance(was, dict) and now.keys() == was.keys():
-        for key, value in now.items():
-            yield from _changes(f"{name}.{key}", was[key], value)
+        for key in sorted(now, key=show_value):
+            yield from _changes(f"{name}.{show_value(key)}", was[key], now[key])
     elif now != was:
         yield f"{name} = {show_value(now)}"
 

@@ -34,16 +34,20 @@ def read_value(text: str) -> Value:
 
 
 def show_value(value: Value) -> str:
-    """The value for people: names without quotes, sets in order."""
+    """The value for people: names without quotes, sets and keys in order."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, frozenset):
         return f"{{{', '.join(sorted(map(show_value, value)))}}}"
     if isinstance(value, dict):
-        return f"[{', '.join(f'{show_value(key)}: {show_value(of)}' for key, of in value.items())}]"
+        return f"[{', '.join(f'{show_value(key)}: {show_value(of)}' for key, of in _in_order(value))}]"
     if isinstance(value, tuple):
         return f"<<{', '.join(map(show_value, value))}>>"
     return str(value)
+
+
+def _in_order(pairs: dict[Value, Value]) -> list[tuple[Value, Value]]:
+    return sorted(pairs.items(), key=lambda pair: show_value(pair[0]))
 
 
 def _value(tokens: list[str]) -> Value:

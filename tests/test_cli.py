@@ -442,6 +442,7 @@ def test_explain_of_a_long_log_shows_its_end(run: Run) -> None:
 # -- what a log says does nothing to a terminal, and forges no line --
 
 
+@pytest.mark.requirement("PR-49")
 @pytest.mark.parametrize("command", ["check", "explain"])
 def test_control_characters_are_escaped(run: Run, command: str) -> None:
     text = log("unmatched-finish").read_text().replace('"b"', r'"b\u001b[2J\nINACTIVE \u202e\ud83d\ude00"')

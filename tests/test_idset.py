@@ -334,6 +334,7 @@ def nearly_valid_texts(draw: st.DrawFn) -> str:
     return "".join(text)
 
 
+@pytest.mark.requirement("PR-26")
 @settings(deadline=None)
 @given(st.one_of(st.text(alphabet="0123459,,--[]"), nearly_valid_texts(), st.text()))
 def test_a_text_is_taken_exactly_if_rfc_22_takes_it_and_else_the_message_names_the_place(text: str) -> None:
@@ -488,6 +489,7 @@ def test_one_element_longer_than_a_part_is_an_error() -> None:
 # -- cost follows runs, not ids --
 
 
+@pytest.mark.requirement("PR-50")
 def test_four_billion_ids_are_small_and_quick() -> None:
     begin = time.perf_counter()
     ids = IdSet("0-4000000000")
@@ -510,6 +512,7 @@ def test_all_ranks_is_every_id() -> None:
     assert list((ALL_RANKS - IdSet(f"1,{MAX_ID - 1}")).runs()) == [(0, 0), (2, MAX_ID - 2), (MAX_ID, MAX_ID)]
 
 
+@pytest.mark.requirement("PR-50")
 def test_long_texts_take_time_in_proportion() -> None:
     text = ",".join(LONG["mixed"] + [f"{id_}" for id_ in range(1_000_000, 2_000_000, 2)])
     begin = time.perf_counter()

@@ -85,6 +85,7 @@ def drops(ranks: str, description: str = "a") -> Release:
 # -- before the allocation --
 
 
+@pytest.mark.requirement("PR-04")
 def test_a_job_begins_with_submit() -> None:
     assert job(Submit()).phase is Phase.NEW
     for event in (Validate(), Alloc(R), Unknown("debug.x"), Memo()):
@@ -94,6 +95,7 @@ def test_a_job_begins_with_submit() -> None:
     assert code(Job(), Malformed("submit", "no userid")) is Code.MalformedContext
 
 
+@pytest.mark.requirement("PR-04", "PR-21")
 @pytest.mark.parametrize(
     ("events", "phase"),
     [
@@ -122,6 +124,7 @@ def test_before_the_allocation_what_does_not_fit_the_phase_is_ignored(events: tu
 # -- alloc --
 
 
+@pytest.mark.requirement("PR-04", "PR-06")
 @pytest.mark.parametrize("before", [PENDING[:1], PENDING[:2], PENDING[:3], PENDING])
 def test_alloc_brings_a_job_of_any_phase_to_run_and_asks_for_its_start(before: tuple[Event, ...]) -> None:
     state = job(*before, Alloc(R))
@@ -131,12 +134,14 @@ def test_alloc_brings_a_job_of_any_phase_to_run_and_asks_for_its_start(before: t
     assert state.releasable == NO_RANKS
 
 
+@pytest.mark.requirement("PR-04")
 def test_a_grant_that_crossed_a_cancel_is_held_in_cleanup() -> None:
     state = job(*PENDING, CANCEL, Alloc(R))
     assert (state.phase, state.held, state.exec, state.releasable) == (Phase.CLEANUP, R, Exec.IDLE, R)
     assert job(*PENDING, CANCEL, Alloc(R), Free(), Clean()).phase is Phase.INACTIVE
 
 
+@pytest.mark.requirement("PR-04")
 def test_alloc_comes_once_and_with_ranks() -> None:
     assert code(job(*ALLOCATED), Alloc(R)) is Code.WrongPhase
     assert code(job(*DONE, Free()), Alloc(R)) is Code.WrongPhase
@@ -148,6 +153,7 @@ def test_alloc_comes_once_and_with_ranks() -> None:
 # -- prolog --
 
 
+@pytest.mark.requirement("PR-06", "PR-11")
 def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> None:
     state = job(*ALLOCATED, PrologStart("p"), PrologStart("q"))
     assert (state.exec, state.referenced) == (Exec.IDLE, R)
@@ -159,12 +165,14 @@ def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> N
     assert (state.exec, state.exec_ranks) == (Exec.REQUESTED, R)
 
 
+@pytest.mark.requirement("PR-04")
 def test_a_prolog_before_the_allocation_references_all_of_it() -> None:
     state = job(*PENDING, PrologStart("p"), Alloc(R))
     assert (state.referenced, state.exec) == (R, Exec.IDLE)
     assert state.actions[0].ranks == R
 
 
+@pytest.mark.requirement("PR-08")
 def test_a_prolog_goes_by_its_description_and_comes_before_start() -> None:
     state = job(*ALLOCATED, PrologStart("p"))
     assert code(state, PrologStart("p")) is Code.DuplicateHolder
@@ -175,6 +183,7 @@ def test_a_prolog_goes_by_its_description_and_comes_before_start() -> None:
     assert (late.exec, len(late.actions)) == (Exec.RUNNING, 1)
 
 
+@pytest.mark.requirement("PR-07", "PR-11")
 def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_system_owes_nothing() -> None:
     state = job(*ALLOCATED, PrologStart("p"), CANCEL)
     assert (state.phase, state.exec, state.referenced) == (Phase.CLEANUP, Exec.IDLE, R)
@@ -189,6 +198,7 @@ def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_syste
 # -- start, finish --
 
 
+@pytest.mark.requirement("PR-04")
 def test_start_makes_the_exec_system_a_holder_of_all_ranks() -> None:
     state = job(*RUNNING)
     assert [(str(holder), holder.ranks) for holder in state.holders] == [("the exec system", R)]
@@ -197,6 +207,7 @@ def test_start_makes_the_exec_system_a_holder_of_all_ranks() -> None:
     assert effect(state, Start()) == state
 
 
+@pytest.mark.requirement("PR-11")
 def test_start_needs_a_request() -> None:
     assert code(job(*PENDING), Start()) is Code.WrongPhase
     assert code(job(*PENDING, CANCEL, Alloc(R)), Start()) is Code.WrongPhase
@@ -211,6 +222,7 @@ def test_a_job_may_start_after_a_fatal_exception() -> None:
     assert job(*ALLOCATED, CANCEL, Start(), Finish(), FINAL, Free(), Clean()).phase is Phase.INACTIVE
 
 
+@pytest.mark.requirement("PR-04")
 def test_finish_opens_the_gate() -> None:
     state = job(*FINISHED)
     assert (state.phase, state.gate_open, state.releasable) == (Phase.CLEANUP, True, NO_RANKS)
@@ -223,6 +235,7 @@ def test_finish_opens_the_gate() -> None:
 # -- exception --
 
 
+@pytest.mark.requirement("PR-07")
 def test_a_fatal_exception_leaves_the_exec_system_owing_its_final_release() -> None:
     state = job(*ALLOCATED, CANCEL)
     assert (state.phase, state.exec, state.gate_open) == (Phase.CLEANUP, Exec.REQUESTED, False)
@@ -233,6 +246,7 @@ def test_a_fatal_exception_leaves_the_exec_system_owing_its_final_release() -> N
     assert job(*ALLOCATED, CANCEL, Release(R, True), Free(), Clean()).phase is Phase.INACTIVE
 
 
+@pytest.mark.requirement("PR-04")
 def test_scheduler_restart_takes_the_allocation_away() -> None:
     state = job(*DONE, EpilogStart("a", NO_RANKS), SCHEDULER_RESTART)
     assert (state.held, state.released, state.lost) == (NO_RANKS, NO_RANKS, R)
@@ -244,6 +258,7 @@ def test_scheduler_restart_takes_the_allocation_away() -> None:
     assert job(*DONE, Free(), SCHEDULER_RESTART).released == R
 
 
+@pytest.mark.requirement("PR-24")
 def test_losing_referenced_ranks_is_reported() -> None:
     state = job(*RUNNING)
     found = refused(state, SCHEDULER_RESTART)
@@ -257,6 +272,7 @@ def test_losing_referenced_ranks_is_reported() -> None:
 # -- release --
 
 
+@pytest.mark.requirement("PR-04")
 def test_the_exec_system_gives_ranks_back_in_parts() -> None:
     state = job(*RUNNING, Release(IdSet("0")))
     assert (state.referenced, state.held, state.releasable) == (IdSet("1-3"), R, NO_RANKS)
@@ -268,6 +284,7 @@ def test_the_exec_system_gives_ranks_back_in_parts() -> None:
     assert apply(state, Release(NO_RANKS)) == state
 
 
+@pytest.mark.requirement("PR-04")
 def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None:
     assert job(*DONE).exec is Exec.DONE
     assert job(*FINISHED, Release(IdSet("0"), True)).exec is Exec.DONE
@@ -281,6 +298,7 @@ def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None
     assert apply(too_early, Finish()) == job(*DONE)
 
 
+@pytest.mark.requirement("PR-02")
 def test_an_epilog_gives_ranks_back_in_parts() -> None:
     state = job(*DONE, EpilogStart("a"), EpilogStart("b", IdSet("0")), drops("0-1"))
     assert (state.referenced, state.releasable) == (IdSet("0,2-3"), IdSet("1"))
@@ -292,6 +310,7 @@ def test_an_epilog_gives_ranks_back_in_parts() -> None:
     assert code(state, Release(IdSet("0"), True, "a")) is Code.MalformedContext
 
 
+@pytest.mark.requirement("PR-24")
 def test_of_two_references_of_one_description_that_one_gives_which_has_the_ranks() -> None:
     twice = effect(job(*DONE, EpilogStart("a")), EpilogStart("a"))
     once_given = apply(twice, drops("0"))
@@ -312,6 +331,7 @@ def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
 # -- epilog-start, epilog-finish --
 
 
+@pytest.mark.requirement("PR-01")
 @pytest.mark.parametrize(
     ("ranks", "referenced"),
     [(None, R), (ALL_RANKS, R), (NO_RANKS, NO_RANKS), (IdSet("0"), IdSet("0")), (IdSet("1-2"), IdSet("1-2"))],
@@ -324,6 +344,7 @@ def test_an_epilog_references_what_it_says_and_all_that_is_held_if_it_says_nothi
     assert apply(state, EpilogFinish("a")).referenced == NO_RANKS
 
 
+@pytest.mark.requirement("PR-01", "PR-10")
 def test_all_means_all_that_are_held_now() -> None:
     state = job(*DONE, EpilogStart("a", IdSet("3")), PartialFree(IdSet("0-2")), EpilogStart("late"))
     assert state.referenced == IdSet("3")
@@ -331,6 +352,7 @@ def test_all_means_all_that_are_held_now() -> None:
     assert effect(state, EpilogStart("x", IdSet("2-3"))).actions[-1].ranks == IdSet("3")
 
 
+@pytest.mark.requirement("PR-01")
 def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> None:
     pending = job(*PENDING, CANCEL, EpilogStart("a"), EpilogStart("b", NO_RANKS))
     assert (pending.referenced, pending.actions[0].ranks) == (NO_RANKS, ALL_RANKS)
@@ -344,6 +366,7 @@ def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> 
     assert [str(holder.ranks) for holder in granted.actions] == ["0-3", ""]
 
 
+@pytest.mark.requirement("PR-08")
 def test_holders_are_matched_by_description() -> None:
     state = job(*DONE, EpilogStart("a"))
     assert code(state, EpilogStart("a", NO_RANKS)) is Code.DuplicateHolder
@@ -356,6 +379,7 @@ def test_holders_are_matched_by_description() -> None:
 # -- partial-free, free --
 
 
+@pytest.mark.requirement("PR-03", "PR-12", "PR-14")
 def test_partial_free_hands_over_what_nobody_references() -> None:
     state = job(*DONE, EpilogStart("a", IdSet("0")), PartialFree(IdSet("1,3")))
     assert (state.held, state.released, state.releasable) == (IdSet("0,2"), IdSet("1,3"), IdSet("2"))
@@ -369,6 +393,7 @@ def test_partial_free_hands_over_what_nobody_references() -> None:
     assert code(job(*DONE, EpilogStart("a", NO_RANKS), last_rank="defer"), PartialFree(ALL_RANKS)) is Code.NotHeld
 
 
+@pytest.mark.requirement("PR-13", "PR-23")
 def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
     state = job(*RUNNING, CANCEL, EpilogStart("a", NO_RANKS), Release(IdSet("0")))
     assert code(state, PartialFree(IdSet("0"))) is Code.GateClosed
@@ -378,6 +403,7 @@ def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
     assert "in RUN" in refused(job(*ALLOCATED), Free()).message
 
 
+@pytest.mark.requirement("PR-28")
 @pytest.mark.parametrize(("last_rank", "free"), [("keep", False), ("defer", True), ("with-last", True)])
 def test_the_last_rank_may_go_as_the_setting_says(last_rank: str, free: bool) -> None:
     state = job(*DONE, EpilogStart("a", NO_RANKS), last_rank=LastRank(last_rank))
@@ -387,6 +413,7 @@ def test_the_last_rank_may_go_as_the_setting_says(last_rank: str, free: bool) ->
     assert guard(state, PartialFree(IdSet("1-3"))) is None
 
 
+@pytest.mark.requirement("PR-14", "PR-15")
 def test_free_hands_over_the_rest_once_and_last() -> None:
     state = job(*DONE, EpilogStart("a"), drops("0"), PartialFree(IdSet("0")), EpilogFinish("a"), Free())
     assert (state.held, state.released, state.closed) == (NO_RANKS, R, True)
@@ -395,6 +422,7 @@ def test_free_hands_over_the_rest_once_and_last() -> None:
     assert code(job(*PENDING, CANCEL), Free()) is Code.WrongPhase
 
 
+@pytest.mark.requirement("PR-12", "PR-15")
 def test_free_while_referenced_or_while_a_holder_is_active_on_no_rank() -> None:
     assert code(job(*FINISHED), Free()) is Code.ReleasedWhileReferenced
     assert code(job(*DONE, EpilogStart("a", NO_RANKS)), Free()) is Code.FreeWhileActive
@@ -410,6 +438,7 @@ def test_free_while_referenced_or_while_a_holder_is_active_on_no_rank() -> None:
 # -- clean, and what comes after --
 
 
+@pytest.mark.requirement("PR-16")
 def test_clean_needs_everything_gone() -> None:
     assert job(*DONE, Free(), Clean()).phase is Phase.INACTIVE
     assert job(*PENDING, CANCEL, Clean()).phase is Phase.INACTIVE
@@ -421,6 +450,7 @@ def test_clean_needs_everything_gone() -> None:
     assert code(job(*RUNNING), Clean()) is Code.WrongPhase
 
 
+@pytest.mark.requirement("PR-16", "PR-23")
 @pytest.mark.parametrize(
     "event", [Submit(), Clean(), Free(), Memo(), Unknown("debug.x"), CANCEL, Malformed("free", "")]
 )
@@ -430,6 +460,7 @@ def test_nothing_follows_inactive(event: Event) -> None:
     assert effect(ended, event) == ended
 
 
+@pytest.mark.requirement("PR-22", "PR-25")
 def test_a_malformed_event_is_refused_and_taken_for_what_it_meant() -> None:
     state = job(*DONE)
     assert code(state, Malformed("free", "its context is not empty", Free())) is Code.MalformedContext
@@ -447,6 +478,7 @@ def test_messages_shorten_long_rank_sets() -> None:
 # -- decide, settle --
 
 
+@pytest.mark.requirement("PR-17", "PR-19")
 def test_decide_posts_partial_free_then_free_then_clean() -> None:
     state = job(*DONE, EpilogStart("a", IdSet("0")))
     assert decide(state) == PartialFree(IdSet("1-3"))
@@ -459,6 +491,7 @@ def test_decide_posts_partial_free_then_free_then_clean() -> None:
     assert decide(apply(state, Clean())) is None
 
 
+@pytest.mark.requirement("PR-17", "PR-28")
 def test_decide_keeps_the_lowest_rank_if_it_must_keep_one() -> None:
     off_node = (*DONE, EpilogStart("a", NO_RANKS))
     assert decide(job(*off_node)) == PartialFree(IdSet("1-3"))
@@ -466,6 +499,7 @@ def test_decide_keeps_the_lowest_rank_if_it_must_keep_one() -> None:
     assert decide(job(*off_node, last_rank=LastRank.DEFER)) == PartialFree(R)
 
 
+@pytest.mark.requirement("PR-18")
 def test_nothing_is_decided_before_cleanup_nor_while_an_epilog_start_is_queued() -> None:
     assert decide(job(*RUNNING)) is None
     state = job(*DONE)
@@ -474,6 +508,7 @@ def test_nothing_is_decided_before_cleanup_nor_while_an_epilog_start_is_queued()
     assert decide(state, [Memo(), EpilogFinish("a")]) == Free()
 
 
+@pytest.mark.requirement("PR-17", "PR-20", "PR-22")
 def test_settle_goes_as_far_as_the_job_manager_can() -> None:
     state, posted = settle(job(*DONE, EpilogStart("a", IdSet("0"))))
     assert (posted, state.held) == ((PartialFree(IdSet("1-3")),), IdSet("0"))

@@ -15,6 +15,7 @@ FIGURES = {  # states, transitions
 }
 
 
+@pytest.mark.requirement("PR-04", "PR-22")
 @pytest.mark.parametrize(("last_rank", "size"), FIGURES)
 def test_state_graphs_are_equal(last_rank: str, size: tuple[int, int, int], tmp_path: Path) -> None:
     events = alphabet(*size)
