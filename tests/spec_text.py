@@ -63,7 +63,7 @@ def of_model(file: Path) -> Iterator[Reference]:
     assert not waiting, f"{file}: {waiting} stand before no definition"
 
 
-def test_files() -> list[Path]:
+def python_files() -> list[Path]:
     return sorted(path for path in (ROOT / "tests").glob("test_*.py"))
 
 
@@ -73,7 +73,7 @@ def model_files() -> list[Path]:
 
 def references() -> list[Reference]:
     """All references, in the order of the files."""
-    tests = [each for file in test_files() for each in of_tests(file)]
+    tests = [each for file in python_files() for each in of_tests(file)]
     return tests + [each for file in model_files() for each in of_model(file)]
 
 
