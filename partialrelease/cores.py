@@ -65,7 +65,11 @@ class CoreSet:
 
     def __str__(self) -> str:
         """As in ``sched.resource_summary``: ``rank[0-3]/core[0-1]``."""
-        return " ".join(f"rank[{ranks}]/{kind}[{ids}]" for kind, ids, ranks in self.rows)
+        return " ".join(f"rank{_bracketed(ranks)}/{kind}{_bracketed(ids)}" for kind, ids, ranks in self.rows)
+
+
+def _bracketed(ids: IdSet) -> str:
+    return str(ids) if len(ids) == 1 else f"[{ids}]"
 
 
 def _combined(a: CoreSet, b: CoreSet, operation: Callable[[IdSet, IdSet], IdSet]) -> CoreSet:
