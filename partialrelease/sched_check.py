@@ -374,7 +374,7 @@ class SchedJob:
             self._no_final()
 
     def _no_final(self) -> None:
-        if self.allocated and not self.left and not self.over and self.fragments:
+        if self.allocated and self.fragments and not self.left and self.final is None and not self.dropped:
             line, time, ranks = self.fragments[-1]
             message = f"everything was freed ({_ranks(ranks)} last), but no free was final"
             self.find(line, time, "sched.free", SchedCode.NoFinal, ranks, message)
@@ -474,9 +474,10 @@ class SchedChecker:
                 self._hello_job(line, time, body)
             case HelloEnd():
                 self._hello_end(line, time, body)
-            case SchedDrop():
+            case _:
                 if job := self._jobs.get(body.job):
                     job.dropped = True
+                    self._doubled.discard(body.job)
                     self._take_back(job.left)
                     yield from self._end_job(job)
 
@@ -490,14 +491,16 @@ class SchedChecker:
     def _grant(self, line: int, time: float, body: AllocGrant) -> None:
         self._find_zone(time, body.starttime)
         cores = body.cores
-        before = self._jobs.get(body.job) or self._ended.pop(body.job, None)
-        job = before or SchedJob(body.job, line, time)
-        self._jobs[body.job] = job
+        job = self._jobs.get(body.job)
+        before = job or self._ended.pop(body.job, None)
+        if job is None:  # what ended is over, but for what was found
+            findings = [] if before is None else before.findings
+            job = self._jobs[body.job] = SchedJob(body.job, line, time, findings=findings)
         if before is not None or body.job in self._past:
             ranks = NO_RANKS if cores is None else cores.ranks
             message = "the job is allocated, and was before"
             job.find(line, time, "sched.alloc", SchedCode.AllocatedTwice, ranks, message)
-            job.final, job.missed, job.dropped = None, False, False
+            job.missed = False
         job.t_submit = self._pending.pop(body.job, None) or job.t_submit
         job.starttime = body.starttime
         job.resources = body.resources
@@ -527,8 +530,7 @@ class SchedChecker:
     def _take_back(self, cores: CoreSet) -> None:
         self._taken -= cores
         for number in self._doubled:
-            if other := self._jobs.get(number):
-                self._taken |= other.left
+            self._taken |= self._jobs[number].left
 
     def _free(self, line: int, time: float, body: FreeRequest) -> Iterator[SchedJob]:
         job = self._jobs.get(body.job)
@@ -595,6 +597,7 @@ class SchedChecker:
             for number, job in self._jobs.items():
                 if number not in hello.jobs:
                     job.miss(line, time)
+                    self._doubled.discard(number)
             self._all_known = True
 
 

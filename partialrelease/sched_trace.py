@@ -23,14 +23,14 @@ import msgspec
 from attrs import define, field
 
 from .eventlog import (
-    _BROKEN_FILE,
-    _COLOUR,
+    BROKEN_FILE,
+    COLOUR,
+    BadLineError,
     LogError,
-    _BadLineError,
-    _check_depth,
-    _print_warning,
-    _TextReader,
+    TextReader,
+    check_depth,
     open_log,
+    print_warning,
 )
 from .idset import IdSet, IdSetError
 from .resources import ResourceSet, ResourceSetError
@@ -143,7 +143,7 @@ class _Header:
 
 
 def read_trace(
-    source: str, stream: BinaryIO | None = None, *, warn: Callable[[str], object] = _print_warning
+    source: str, stream: BinaryIO | None = None, *, warn: Callable[[str], object] = print_warning
 ) -> TraceReader:
     """The messages of a trace, to be iterated over once.
 
@@ -164,13 +164,13 @@ class TraceReader:
     _number: int = 0
     _found: bool = False
     _scheduler_side: bool | None = None
-    _clock: _TextReader = field(factory=_TextReader)
+    _clock: TextReader = field(factory=TextReader)
 
     def __iter__(self) -> Iterator[SchedMessage]:
         stream = open_log(self.source) if self.stream is None else self.stream
         try:
             yield from self._messages(self._lines(stream))
-        except (_BadMessageError, *_BROKEN_FILE) as error:
+        except (_BadMessageError, *BROKEN_FILE) as error:
             why = str(error) if isinstance(error, _BadMessageError) else f"cannot be read from here on: {error}"
             raise LogError(self.source, self._number, why) from None
         finally:
@@ -202,7 +202,7 @@ class TraceReader:
 
     def _json_line(self, raw: bytes) -> Iterator[SchedMessage]:
         try:
-            _check_depth(raw)
+            check_depth(raw)
             line = _decode_line(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if not raw.endswith(b"\n") and not isinstance(error, msgspec.ValidationError):
@@ -227,7 +227,7 @@ class TraceReader:
         size = 0
         cut = False
         for raw in lines:
-            plain = _COLOUR.sub("", raw.decode(errors="replace")).encode() if b"\x1b" in raw else raw
+            plain = COLOUR.sub("", raw.decode(errors="replace")).encode() if b"\x1b" in raw else raw
             if (following := self._header(plain)) is not None:
                 yield from self._make(header, b"".join(payload))
                 header, payload, size = following, [], 0
@@ -249,12 +249,12 @@ class TraceReader:
     def _header(self, raw: bytes) -> _Header | None:
         if raw[:1] in b" {}]":
             return None
-        match = _HEADER.fullmatch(_COLOUR.sub("", raw.decode(errors="replace")).strip())
+        match = _HEADER.fullmatch(COLOUR.sub("", raw.decode(errors="replace")).strip())
         if match is None:
             return None
         try:
-            time = self._clock._time(match["time"])
-        except _BadLineError:
+            time = self._clock.time(match["time"])
+        except BadLineError:
             raise _BadMessageError(f"not a time: {match['time']!r}; expected {_EXPECTED}") from None
         failed = None if match["status"] in (None, "success") else match["status"]
         empty = match["size"] == "0"
@@ -302,7 +302,7 @@ class TraceReader:
                 return HelloRequest()
             raise ResourceSetError("it has no payload; trace with `flux module trace --full`")
         payload.decode()
-        _check_depth(payload)
+        check_depth(payload)
         return _make_body(decode(payload))
 
 
