@@ -10,7 +10,7 @@ from .check import MEANING, UNKNOWN, Finding, Hold, Report, known_ranks
 from .idset import IdSet
 from .job import Exec, HolderKind
 from .resources import ResourceSet
-from .sched_check import SCHED_MEANING, SchedChecker, SchedJob
+from .sched_check import SCHED_MEANING, SchedChecker, SchedCode, SchedJob
 
 __all__ = [
     "finding_lines",
@@ -158,6 +158,8 @@ def finding_lines(report: Report, finding: Finding, source: str) -> Iterator[str
 
 # -- the scheduler's side --
 
+_UNSEEN: Final = frozenset({SchedCode.FreedNotAllocated, SchedCode.HelloNotAllocated})
+
 
 def sched_json(source: str, job: SchedJob, checker: SchedChecker) -> dict[str, Any]:
     """The object that ``check --sched-trace --format json`` prints for a job. Idsets are RFC 22 text."""
@@ -188,12 +190,14 @@ def sched_json(source: str, job: SchedJob, checker: SchedChecker) -> dict[str, A
 def sched_line(source: str, job: SchedJob) -> str:
     """One line that sums up what the scheduler was told about a job."""
     parts = []
-    if job.allocated is None:
-        parts.append(
-            "allocated before the trace" if not job.findings or job.freed else "nothing allocated in the trace"
-        )
-    else:
+    if job.allocated is not None:
         parts.append(f"{name_ranks(job.allocated.ranks, job.resources)} allocated")
+    elif job.granted:
+        parts.append("allocated, but the trace does not say what")
+    elif any(finding.code in _UNSEEN for finding in job.findings):
+        parts.append("not seen to be allocated")
+    else:
+        parts.append("allocated before the trace")
     count = len(job.fragments)
     if count:
         whole = job.allocated is not None and not job.allocated.ranks - job.freed.ranks
@@ -202,12 +206,12 @@ def sched_line(source: str, job: SchedJob) -> str:
         final = ", final" if count == 1 else ", the last one final"
         parts.append(f"{what}freed {pieces}{final if job.final else ''}")
     if job.missed or job.away:
-        which = "it was" if job.missed else f"{name_ranks(job.away, job.resources)} went"
-        parts.append(f"{which} given back while no scheduler was loaded")
+        which = "it went" if job.missed else f"{name_ranks(job.away, job.resources)} went"
+        parts.append(f"{which} while no scheduler was loaded")
     elif job.dropped:
         parts.append("the scheduler could not take it over, and raised an exception")
     elif job.left and not job.final:
-        left = "they are" if job.left == job.allocated else f"{name_ranks(job.left.ranks, job.resources)} is"
+        left = "all" if job.left == job.allocated else name_ranks(job.left.ranks, job.resources)
         parts.append(f"{left} still allocated")
     found = len(job.findings)
     parts.append("ok" if not found else f"{found} VIOLATION{'' if found == 1 else 'S'}")

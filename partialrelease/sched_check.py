@@ -265,6 +265,7 @@ class SchedJob:
     """One job as the scheduler sees it.
 
     ``line``, ``time``: where it came up. ``allocated``: its cores, ever; ``None`` where the trace does not show them.
+    ``granted``: whether it was allocated in the trace.
     ``left``: those that it still has. ``freed``: those that came back. ``final``: the line of the final free.
     ``away``: ranks that a hello said were free, or left out, although the trace does not show that they were freed;
     ``hello``: that hello's line and time, and whether it left out the whole job. ``dropped``: the scheduler could not
@@ -275,6 +276,7 @@ class SchedJob:
     line: int
     time: float
     allocated: CoreSet | None = None
+    granted: bool = False
     left: CoreSet = NO_CORES
     freed: CoreSet = NO_CORES
     freed_ranks: IdSet = NO_RANKS
@@ -348,12 +350,13 @@ class SchedJob:
         event = "job-manager.sched-hello"
         if self.missed:
             self._contradict(self.away, f"the one at line {line} has it")
+        self._contradict(self.away - free, f"the one at line {line} does not")
         known = self.allocated
         if known is not None and (extra := free - known.ranks):
             self.find(line, time, event, SchedCode.HelloFreesTooMuch, extra, f"{_ranks(extra)} free, never the job's")
             free &= known.ranks
-        if less := (self.freed_ranks | self.away) - free:
-            message = f"{_ranks(less)} free before, and the hello does not say so"
+        if less := self.freed_ranks - free:
+            message = f"{_ranks(less)} freed before, and the hello does not say so"
             self.find(line, time, event, SchedCode.HelloFreesTooLittle, less, message)
         self.away = free - self.freed_ranks
         self.freed_ranks &= free
@@ -501,6 +504,7 @@ class SchedChecker:
             message = "the job is allocated, and was before"
             job.find(line, time, "sched.alloc", SchedCode.AllocatedTwice, ranks, message)
             job.missed = False
+        job.granted = True
         job.t_submit = self._pending.pop(body.job, None) or job.t_submit
         job.starttime = body.starttime
         job.resources = body.resources

@@ -163,6 +163,7 @@ class TraceReader:
     others: int = 0
     _number: int = 0
     _found: bool = False
+    _full: bool = False  # payloads were traced
     _scheduler_side: bool | None = None
     _clock: TextReader = field(factory=TextReader)
 
@@ -244,7 +245,7 @@ class TraceReader:
                 cut = True
         if cut:
             self._warn_cut()
-        yield from self._make(header, b"".join(payload), last=True)
+        yield from self._make(header, b"".join(payload), last=not cut)
 
     def _header(self, raw: bytes) -> _Header | None:
         if raw[:1] in b" {}]":
@@ -280,11 +281,13 @@ class TraceReader:
         try:
             body = self._body(header, payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, IdSetError, ResourceSetError) as error:
-            if last and isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
+            cut = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
+            if last and (cut or (self._full and not payload)):
                 self._warn_cut()
                 return
             self._number = header.line
             raise _BadMessageError(f"not a {header} (RFC 27): {error}") from None
+        self._full = self._full or bool(payload)
         if body is None:
             self.others += 1
         else:

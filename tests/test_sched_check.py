@@ -225,10 +225,12 @@ def test_a_hello_that_says_free_what_comes_back_later_says_too_much() -> None:
     assert finding.line < jobs[RELOADED].fragments[0].line
 
 
-def test_a_hello_that_says_free_and_the_next_one_not_says_too_little() -> None:
+def test_a_hello_that_says_free_and_the_next_one_not_said_too_much() -> None:
     trace = blocks()
     hellos(trace, RELOADED)[0].payload["free"] = "0-1"
-    assert findings(trace) == [(RELOADED, "HelloFreesTooLittle", "0-1")]
+    assert findings(trace) == [(RELOADED, "HelloFreesTooMuch", "0-1")]
+    jobs, _ = check(trace)
+    assert jobs[RELOADED].findings[0].line < jobs[RELOADED].fragments[0].line
 
 
 def test_a_hello_that_frees_ranks_that_were_never_the_jobs_says_too_much() -> None:
@@ -689,13 +691,8 @@ def test_what_cannot_be_compared_is_said() -> None:
 
 
 def test_a_log_that_several_jobs_fit_is_not_compared(tmp_path: Path) -> None:
-    twins: list[Body] = [
-        AllocRequest(1, 1e9),
-        AllocRequest(2, 1e9),
-        AllocGrant(1, cores("0-1")),
-        AllocGrant(2, cores("0-1", "5")),
-    ]
-    jobs, checker = run(*twins)
+    requests: list[Body] = [AllocRequest(1, 1e9), AllocRequest(2, 1e9)]
+    jobs, checker = run(*requests, AllocGrant(1, cores("0-1")), AllocGrant(2, cores("0-1", "5")))
     log = tmp_path / "one.eventlog"
     log.write_bytes(journal(7, *LIFE).replace(b'"id": 7, ', b""))
     (tmp_path / "one.R").write_text(
