@@ -20,6 +20,7 @@ from .check import (
 )
 from .cores import (
     NO_CORES,
+    CoreBooks,
     CoreSet,
 )
 from .events import (
@@ -165,6 +166,7 @@ __all__ = [
     "AllocRequest",
     "Clean",
     "Code",
+    "CoreBooks",
     "CoreSet",
     "Depend",
     "DependencyAdd",

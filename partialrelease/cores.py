@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from .idset import NO_RANKS, IdSet
 
-__all__ = ["NO_CORES", "CoreSet"]
+__all__ = ["NO_CORES", "CoreBooks", "CoreSet"]
 
 _Row = tuple[str, IdSet, IdSet]
 
@@ -49,19 +49,22 @@ class CoreSet:
 
     def on(self, ranks: IdSet) -> CoreSet:
         """Those that are on these ranks."""
-        return _gathered((kind, ids, on & ranks) for kind, ids, on in self.rows)
+        return _gathered((kind, ids, left) for kind, ids, on in self.rows if (left := on & ranks))
 
     def __bool__(self) -> bool:
         return bool(self.rows)
 
     def __or__(self, other: CoreSet) -> CoreSet:
-        return _combined(self, other, IdSet.__or__) if self.rows and other.rows else other if other.rows else self
+        return self._with(other, IdSet.__or__) if self.rows and other.rows else other if other.rows else self
 
     def __and__(self, other: CoreSet) -> CoreSet:
-        return _combined(self, other, IdSet.__and__)
+        return self._with(other, IdSet.__and__)
 
     def __sub__(self, other: CoreSet) -> CoreSet:
-        return _combined(self, other, IdSet.__sub__)
+        return self._with(other, IdSet.__sub__)
+
+    def _with(self, other: CoreSet, operation: Callable[[IdSet, IdSet], IdSet]) -> CoreSet:
+        return _gathered(_combined(self.rows, other.rows, operation))
 
     def __str__(self) -> str:
         """As in ``sched.resource_summary``: ``rank[0-3]/core[0-1]``."""
@@ -72,27 +75,47 @@ def _bracketed(ids: IdSet) -> str:
     return str(ids) if len(ids) == 1 else f"[{ids}]"
 
 
-def _combined(a: CoreSet, b: CoreSet, operation: Callable[[IdSet, IdSet], IdSet]) -> CoreSet:
+@define
+class CoreBooks:
+    """A set of cores that many small sets are added to and removed from.
+
+    Its rows are not kept as few as they could be, so that a change costs less.
+    """
+
+    _rows: list[_Row] = field(factory=list)
+
+    def add(self, cores: CoreSet) -> None:
+        self._rows = _combined(self._rows, cores.rows, IdSet.__or__)
+
+    def remove(self, cores: CoreSet) -> None:
+        self._rows = _combined(self._rows, cores.rows, IdSet.__sub__)
+
+    def common(self, cores: CoreSet) -> CoreSet:
+        """Those of ``cores`` that are in the set."""
+        return _gathered(_combined(cores.rows, self._rows, IdSet.__and__))
+
+
+def _combined(a: Iterable[_Row], b: Iterable[_Row], operation: Callable[[IdSet, IdSet], IdSet]) -> list[_Row]:
     """Do to the ranks of each id what the operation does."""
     rows: list[_Row] = []
-    rest = list(b.rows)
-    for kind, ids, ranks in a.rows:
+    rest = list(b)
+    for kind, ids, ranks in a:
         for place, (kind_b, ids_b, ranks_b) in enumerate(rest):
-            if kind == kind_b and (common := ids & ids_b):
+            if kind == kind_b and not ids.isdisjoint(ids_b):
+                common = ids & ids_b
                 rows.append((kind, common, operation(ranks, ranks_b)))
                 ids -= common
                 rest[place] = kind_b, ids_b - common, ranks_b
         rows.append((kind, ids, operation(ranks, NO_RANKS)))
-    rows.extend((kind, ids, operation(NO_RANKS, ranks)) for kind, ids, ranks in rest)
-    return _gathered(rows)
+    rows.extend([(kind, ids, operation(NO_RANKS, ranks)) for kind, ids, ranks in rest])
+    return [row for row in rows if row[1] and row[2]]
 
 
 def _gathered(rows: Iterable[_Row]) -> CoreSet:
     """The set of these rows, in which no (kind, id) is twice: those of the same ranks become one."""
     ids_of: dict[tuple[str, IdSet], IdSet] = {}
     for kind, ids, ranks in rows:
-        if ids and ranks:
-            ids_of[kind, ranks] = ids_of.get((kind, ranks), NO_RANKS) | ids
+        ids_of[kind, ranks] = ids_of.get((kind, ranks), NO_RANKS) | ids
     listed = [(kind, ids, ranks) for (kind, ranks), ids in ids_of.items()]
     listed.sort(key=lambda row: (row[0], row[1].min()))
     return CoreSet(tuple(listed))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import define, evolve, field, frozen
 
-from .cores import NO_CORES, CoreSet
+from .cores import NO_CORES, CoreBooks, CoreSet
 from .events import Alloc, Clean, Entry, EpilogStart, Event, Free, Malformed, PartialFree
 from .idset import ALL_RANKS, NO_RANKS, IdSet
 from .job import Holder, Job, LastRank, Phase, effect
@@ -451,7 +451,7 @@ class SchedChecker:
     _ended: dict[int, SchedJob] = field(factory=dict)
     _past: set[int] = field(factory=set)  # of those, the ids of the ones that are not kept any more
     _pending: dict[int, float | None] = field(factory=dict)  # requests, each with the time of its submit
-    _taken: CoreSet = NO_CORES  # by any job
+    _taken: CoreBooks = field(factory=CoreBooks)  # by any job
     _doubled: set[int] = field(factory=set)  # jobs of which another has a part
     _hello: _Hello | None = None
     _all_known: bool = False  # a hello has named all jobs that have resources
@@ -472,7 +472,7 @@ class SchedChecker:
                 self._pending.pop(body.job, None)
             case HelloRequest():
                 self._hello = _Hello(line, body.partial_ok, whole=True)
-                self._taken = NO_CORES
+                self._taken = CoreBooks()
             case HelloJob():
                 self._hello_job(line, time, body)
             case HelloEnd():
@@ -522,19 +522,19 @@ class SchedChecker:
 
     def _take(self, job: SchedJob, line: int, time: float, event: str) -> None:
         """The scheduler takes what the job has left for allocated."""
-        if common := self._taken & job.left:
+        if common := self._taken.common(job.left):
             for other in self._jobs.values():
                 both = other.left & common
                 if both and other is not job and not other.missed and {job.job, other.job} - self._doubled:
                     message = f"{_cut(both)} is also job {other.job}'s (line {other.line})"
                     job.find(line, time, event, SchedCode.DoubleBooked, both.ranks, message)
                     self._doubled |= {job.job, other.job}
-        self._taken |= job.left
+        self._taken.add(job.left)
 
     def _take_back(self, cores: CoreSet) -> None:
-        self._taken -= cores
+        self._taken.remove(cores)
         for number in self._doubled:
-            self._taken |= self._jobs[number].left
+            self._taken.add(self._jobs[number].left)
 
     def _free(self, line: int, time: float, body: FreeRequest) -> Iterator[SchedJob]:
         job = self._jobs.get(body.job)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partialrelease import NO_CORES, NO_RANKS, CoreSet, IdSet
+from partialrelease import NO_CORES, NO_RANKS, CoreBooks, CoreSet, IdSet
 
 Model = frozenset[tuple[int, str, int]]
 
@@ -42,6 +42,20 @@ def test_core_sets_are_sets(
     assert (x == y) is (xs == ys)
     assert x - x == x & NO_CORES == NO_CORES
     assert (x - y) | (x & y) == x
+
+
+@given(st.lists(st.tuples(st.booleans(), rows)), rows)
+def test_books_are_sets_that_change(
+    changes: list[tuple[bool, list[tuple[str, frozenset[int], frozenset[int]]]]],
+    asked: list[tuple[str, frozenset[int], frozenset[int]]],
+) -> None:
+    books, model = CoreBooks(), frozenset[tuple[int, str, int]]()
+    for add, drawn in changes:
+        cores, members_ = both(drawn)
+        (books.add if add else books.remove)(cores)
+        model = model | members_ if add else model - members_
+    x, xs = both(asked)
+    assert members(books.common(x)) == model & xs
 
 
 @pytest.mark.parametrize(
