@@ -205,9 +205,10 @@ def sched_line(source: str, job: SchedJob) -> str:
         pieces = "at once" if count == 1 else f"in {count} fragments"
         final = ", final" if count == 1 else ", the last one final"
         parts.append(f"{what}freed {pieces}{final if job.final else ''}")
-    if job.missed or job.away:
-        which = "it went" if job.missed else f"{name_ranks(job.away, job.resources)} went"
-        parts.append(f"{which} while no scheduler was loaded")
+    if job.missed:
+        parts.append("it ended while no scheduler was loaded")
+    elif job.away:
+        parts.append(f"{name_ranks(job.away, job.resources)} free, as a hello says")
     elif job.dropped:
         parts.append("the scheduler could not take it over, and raised an exception")
     elif job.left and not job.final:

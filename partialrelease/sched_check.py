@@ -264,12 +264,11 @@ class _Freed(NamedTuple):
 class SchedJob:
     """One job as the scheduler sees it.
 
-    ``line``, ``time``: where it came up. ``allocated``: its cores, ever; ``None`` where the trace does not show them.
-    ``granted``: whether it was allocated in the trace.
-    ``left``: those that it still has. ``freed``: those that came back. ``final``: the line of the final free.
-    ``away``: ranks that a hello said were free, or left out, although the trace does not show that they were freed;
-    ``hello``: that hello's line and time, and whether it left out the whole job. ``dropped``: the scheduler could not
-    take the job over.
+    ``line``, ``time``: where it came up. ``granted``: whether it was allocated in the trace.
+    ``allocated``: its cores, ever; ``None`` where the trace does not show them. ``left``: those that it still has.
+    ``freed``, ``freed_ranks``: those that came back. ``final``: the line of the final free.
+    ``away``: ranks that are free by the word of the last hello alone; ``missed``: it left the job out.
+    ``dropped``: the scheduler could not take the job over. ``log``: the name of the log that it was compared with.
     """
 
     job: int
@@ -297,7 +296,8 @@ class SchedJob:
         """Whether the scheduler has forgotten the job."""
         return self.final is not None or self.missed or self.dropped
 
-    def find(self, line: int, time: float, event: str, code: SchedCode, ranks: IdSet, message: str) -> None:
+    def add(self, line: int, time: float, event: str, code: SchedCode, ranks: IdSet, message: str) -> None:
+        """Add a finding."""
         self.findings.append(SchedFinding(line, time, event, code, ranks, message))
 
     def free(self, line: int, time: float, body: FreeRequest) -> None:
@@ -317,7 +317,7 @@ class SchedJob:
             self._free_finding(line, time, SchedCode.FreedTwice, twice, "was freed before")
         if split:
             message = f"only a part of {_ranks(split)} is freed: {_cut(cores.on(split))}"
-            self.find(line, time, "sched.free", SchedCode.RankSplit, split, message)
+            self.add(line, time, "sched.free", SchedCode.RankSplit, split, message)
         self.left -= cores
         self.freed |= cores
         self.freed_ranks |= ranks
@@ -331,7 +331,7 @@ class SchedJob:
                 self._free_finding(line, time, SchedCode.NeverFreed, rest, "is left although this free is final")
 
     def _free_finding(self, line: int, time: float, code: SchedCode, cores: CoreSet, what: str) -> None:
-        self.find(line, time, "sched.free", code, cores.ranks, f"{_cut(cores)} {what}")
+        self.add(line, time, "sched.free", code, cores.ranks, f"{_cut(cores)} {what}")
 
     def _contradict(self, ranks: IdSet, how: str) -> None:
         """Ranks that a hello had taken for free were not, it turns out."""
@@ -340,7 +340,7 @@ class SchedJob:
             line, time = self._hello
             code = SchedCode.HelloMissesJob if self.missed else SchedCode.HelloFreesTooMuch
             said = "leaves the job out" if self.missed else f"says that it has {_ranks(wrong)} no more"
-            self.find(line, time, "job-manager.sched-hello", code, wrong, f"the hello {said}, but {how}")
+            self.add(line, time, "job-manager.sched-hello", code, wrong, f"the hello {said}, but {how}")
             self.left |= self.allocated.on(wrong) if self.allocated is not None else NO_CORES
             self.away -= wrong
             self.missed = False
@@ -353,11 +353,11 @@ class SchedJob:
         self._contradict(self.away - free, f"the one at line {line} does not")
         known = self.allocated
         if known is not None and (extra := free - known.ranks):
-            self.find(line, time, event, SchedCode.HelloFreesTooMuch, extra, f"{_ranks(extra)} free, never the job's")
+            self.add(line, time, event, SchedCode.HelloFreesTooMuch, extra, f"{_ranks(extra)} free, never the job's")
             free &= known.ranks
         if less := self.freed_ranks - free:
             message = f"{_ranks(less)} freed before, and the hello does not say so"
-            self.find(line, time, event, SchedCode.HelloFreesTooLittle, less, message)
+            self.add(line, time, event, SchedCode.HelloFreesTooLittle, less, message)
         self.away = free - self.freed_ranks
         self.freed_ranks &= free
         self.freed = self.freed.on(free)
@@ -380,7 +380,7 @@ class SchedJob:
         if self.allocated and self.fragments and not self.left and self.final is None and not self.dropped:
             line, time, ranks = self.fragments[-1]
             message = f"everything was freed ({_ranks(ranks)} last), but no free was final"
-            self.find(line, time, "sched.free", SchedCode.NoFinal, ranks, message)
+            self.add(line, time, "sched.free", SchedCode.NoFinal, ranks, message)
 
     def compare(self, log: JobLog, zone: float, end: float) -> None:
         """Compare with the job's log, a whole one.
@@ -401,7 +401,7 @@ class SchedJob:
             if self.left:
                 message = f"{_cut(self.left)} was never freed, although the job went clean"
                 place = self.line, self.time, "sched.alloc"
-                self.find(*place, SchedCode.NeverFreed, self.left.ranks, message)
+                self.add(*place, SchedCode.NeverFreed, self.left.ranks, message)
             elif not any(finding.code is SchedCode.NoFinal for finding in self.findings):
                 self._no_final()
 
@@ -438,7 +438,8 @@ class _Hello:
 class SchedChecker:
     """Checks a trace. ``messages``: how many it was given; ``hellos``: how many schedulers came up.
 
-    ``zone``: how many seconds the trace's clock seems to be ahead of UTC. ``end``: the time of the last message.
+    ``zone``: how many seconds the trace's clock seems to be ahead of UTC (``flux module trace`` prints local time; a
+    change to summer time within a trace is not seen). ``end``: the time of the last message.
     """
 
     last_rank: LastRank = LastRank.KEEP
@@ -502,7 +503,7 @@ class SchedChecker:
         if before is not None or body.job in self._past:
             ranks = NO_RANKS if cores is None else cores.ranks
             message = "the job is allocated, and was before"
-            job.find(line, time, "sched.alloc", SchedCode.AllocatedTwice, ranks, message)
+            job.add(line, time, "sched.alloc", SchedCode.AllocatedTwice, ranks, message)
             job.missed = False
         job.granted = True
         job.t_submit = self._pending.pop(body.job, None) or job.t_submit
@@ -527,7 +528,7 @@ class SchedChecker:
                 both = other.left & common
                 if both and other is not job and not other.missed and {job.job, other.job} - self._doubled:
                     message = f"{_cut(both)} is also job {other.job}'s (line {other.line})"
-                    job.find(line, time, event, SchedCode.DoubleBooked, both.ranks, message)
+                    job.add(line, time, event, SchedCode.DoubleBooked, both.ranks, message)
                     self._doubled |= {job.job, other.job}
         self._taken.add(job.left)
 
@@ -542,14 +543,14 @@ class SchedChecker:
             ended = self._ended.get(body.job)
             if ended is not None or body.job in self._past:
                 job = ended or self._new_ended(line, time, body.job)
-                where = f" at line {job.final}" if job.final else ""
-                message = f"{_cut(body.cores)} freed after the job's final free{where}"
-                job.find(line, time, "sched.free", SchedCode.FreedAfterFinal, body.cores.ranks, message)
+                where = f", with its final free at line {job.final}" if job.final else ""
+                message = f"{_cut(body.cores)} freed, but the scheduler has forgotten the job{where}"
+                job.add(line, time, "sched.free", SchedCode.FreedAfterFinal, body.cores.ranks, message)
                 return
             job = self._jobs[body.job] = SchedJob(body.job, line, time)
             if self._all_known or body.job in self._pending:
                 message = f"{_cut(body.cores)} freed, but the job has nothing allocated"
-                job.find(line, time, "sched.free", SchedCode.FreedNotAllocated, body.cores.ranks, message)
+                job.add(line, time, "sched.free", SchedCode.FreedNotAllocated, body.cores.ranks, message)
         back = body.cores & job.left
         job.free(line, time, body)
         self._take_back(back)
@@ -579,14 +580,14 @@ class SchedChecker:
             if job.final is not None or self._all_known or body.job in self._past or body.job in self._pending:
                 why = f": its final free is at line {job.final}" if job.final else ""
                 message = f"the hello says that the job has resources, but it has none{why}"
-                job.find(line, time, event, SchedCode.HelloNotAllocated, job.freed_ranks, message)
+                job.add(line, time, event, SchedCode.HelloNotAllocated, job.freed_ranks, message)
             job.final, job.dropped = None, False
         if body.job in hello.jobs:
             message = "a second response for the job in one hello: the one may undo the other"
-            job.find(line, time, event, SchedCode.HelloTwice, free, message)
+            job.add(line, time, event, SchedCode.HelloTwice, free, message)
         if free and not hello.partial_ok:
             message = f"the hello says that {_ranks(free)} is free, to a scheduler that has not said partial-ok"
-            job.find(line, time, event, SchedCode.HelloWithoutPartialOk, free, message)
+            job.add(line, time, event, SchedCode.HelloWithoutPartialOk, free, message)
         hello.jobs.add(body.job)
         job.t_submit = body.t_submit if job.t_submit is None else job.t_submit
         job.hello(line, time, free)
@@ -670,7 +671,8 @@ class LogsOfFile:
         for number, log in self._logs.items():
             jobs = self.beside.find(log) if number is None else [self.beside.jobs[number]]
             if len(jobs) == 1 and log.whole:
-                jobs[0].compare(log, checker.zone, checker.end)
+                if jobs[0].log is None:  # else this is a second copy
+                    jobs[0].compare(log, checker.zone, checker.end)
             elif jobs and not log.whole:
                 cut += 1
             elif log.state.allocation and not log.bypass:

@@ -690,6 +690,13 @@ def test_what_cannot_be_compared_is_said() -> None:
     ]
 
 
+def test_a_second_copy_of_a_log_says_nothing_more() -> None:
+    jobs, checker = check(blocks())
+    leaked = LOGS / "H-free-context.eventlog"
+    assert beside(jobs, checker, leaked, leaked) == []
+    assert len(jobs[LEAKED].findings) == 1
+
+
 def test_a_log_that_several_jobs_fit_is_not_compared(tmp_path: Path) -> None:
     requests: list[Body] = [AllocRequest(1, 1e9), AllocRequest(2, 1e9)]
     jobs, checker = run(*requests, AllocGrant(1, cores("0-1")), AllocGrant(2, cores("0-1", "5")))

@@ -399,7 +399,7 @@ def test_a_job_from_before_the_trace_and_one_that_went_away_are_shown_as_such(ru
     assert status == 0
     freed = "ranks 0-3 freed in 4 fragments, the last one final"
     assert f"<stdin> job {HOUSEKEPT}: allocated before the trace; {freed}; ok\n" in out
-    assert "allocated; it went while no scheduler was loaded; ok\n" in out
+    assert "allocated; it ended while no scheduler was loaded; ok\n" in out
 
 
 def printed(*messages: tuple[str, Any]) -> bytes:
@@ -432,7 +432,7 @@ HELLO_END = b"2026-12-01T14:20:00.000 sched-simple rx < job-manager.sched-hello 
                 ("rx < job-manager.sched-hello [9] success", {"id": 1, "free": "2"}),
             )
             + HELLO_END,
-            "job 1: ranks 0-3 allocated; rank 2 went while no scheduler was loaded; ok",
+            "job 1: ranks 0-3 allocated; rank 2 free, as a hello says; ok",
         ),
         (
             printed(
