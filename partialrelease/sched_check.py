@@ -102,7 +102,7 @@ _QUARTER: Final = 900.0
 """Time zones differ by quarters of an hour."""
 
 _A_YEAR: Final = 365 * 86400.0
-"""An earlier time is no date but an offset: it cannot be compared with a trace's."""
+"""An earlier time is no date but an offset: log and trace cannot be compared by time then."""
 
 
 # -- messages --
@@ -388,7 +388,7 @@ class SchedJob:
         ``zone``: how many seconds the trace's clock is ahead of UTC. ``end``: the time of its last message.
         """
         self.log = log.name
-        timed = log.began > _A_YEAR
+        timed = min(log.began, end) > _A_YEAR
         over = log.state.phase is Phase.INACTIVE
         if timed:
             seen = float("inf") if over else log.ended  # it may have been taken before the trace was

@@ -676,6 +676,15 @@ def test_a_log_of_offsets_is_not_compared_by_time(tmp_path: Path) -> None:
     assert [f.code for f in jobs[LEAKED].findings] == [SchedCode.NeverFreed]
 
 
+def test_a_trace_with_human_times_is_not_compared_by_time() -> None:
+    trace = blocks()
+    for block in trace:
+        block.head = f"[Dec01 14:19]  {block.head.partition(' ')[2]}"
+    jobs, checker = check(trace)
+    assert beside(jobs, checker, LOGS / "H-free-context.eventlog", LOGS / "B-housekeeping.eventlog") == []
+    assert [(job.job, f.code) for job in jobs.values() for f in job.findings] == [(LEAKED, SchedCode.NeverFreed)]
+
+
 def test_what_cannot_be_compared_is_said() -> None:
     jobs, checker = run(AllocGrant(1, cores("0-1")), AllocGrant(2, cores("2")))
     logs = (

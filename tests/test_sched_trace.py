@@ -1,5 +1,6 @@
 """Traces of a scheduler are read in each form, what is wrong with one is said, and `check --sched-trace` shows it."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trace_copy import DATA, HOUSEKEPT, LEAKED, TRACE, Block, blocks, findings, frees, grant, hellos, text
 
 from partialrelease import (
@@ -25,6 +28,7 @@ from partialrelease import (
     IdSet,
     LogError,
     ResourceSet,
+    SchedChecker,
     SchedDrop,
     SchedMessage,
     read_trace,
@@ -288,6 +292,20 @@ def test_a_json_line_that_is_being_written_is_left_out() -> None:
     warned: list[str] = []
     assert len(read(lines[:-20], warned)) == 2
     assert len(warned) == 1
+
+
+PIECE = text(blocks()[40:])
+
+
+@settings(max_examples=200)
+@given(st.integers(0, len(PIECE)), st.integers(0, 40), st.binary(max_size=6) | st.sampled_from([b"-1", b"null", b"{}"]))
+def test_whatever_is_in_a_trace_it_is_read_or_refused(place: int, gone: int, put: bytes) -> None:
+    for piece in (PIECE, json_lines(blocks()[40:]).encode()):
+        with contextlib.suppress(LogError):
+            checker = SchedChecker()
+            for message in read_trace("t", io.BytesIO(piece[:place] + put + piece[place + gone :]), warn=len):
+                list(checker.step(message))
+            list(checker.finish())
 
 
 def test_memory_stays_bounded_whatever_comes(monkeypatch: pytest.MonkeyPatch) -> None:
