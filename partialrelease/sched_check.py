@@ -322,8 +322,7 @@ class SchedJob:
         self.freed |= cores
         self.freed_ranks |= ranks
         self.fragments.append(_Freed(line, time, ranks))
-        if body.starttime is not None and self.starttime is None:
-            self.starttime = body.starttime
+        self.starttime = self.starttime or body.starttime
         if body.final:
             self.final = line
             if self.left:

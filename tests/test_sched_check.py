@@ -699,6 +699,12 @@ def test_what_cannot_be_compared_is_said() -> None:
     ]
 
 
+def test_a_log_is_found_for_a_job_whose_grant_is_not_in_the_trace() -> None:
+    jobs, checker = check(after_the_grant(54408511488))
+    assert beside(jobs, checker, LOGS / "A-proposed.eventlog") == []
+    assert jobs[54408511488].log == "A-proposed"
+
+
 def test_a_second_copy_of_a_log_says_nothing_more() -> None:
     jobs, checker = check(blocks())
     leaked = LOGS / "H-free-context.eventlog"

@@ -474,6 +474,23 @@ def test_each_state_of_a_job_has_its_words(run: Run, trace: bytes, line: str) ->
     assert f"<stdin> {line}\n" in out
 
 
+def test_a_journal_of_other_jobs_is_said_to_be_one(run: Run) -> None:
+    status, out, err = run("--sched-trace", TRACE, DATA / "journal-1024-ranks.ndjson")
+    assert status == 0
+    assert "500 jobs, 6605 events: no violations\n" in out
+    assert "journal-1024-ranks.ndjson: 500 of its jobs are not in the trace: not compared with it\n" in err
+
+
+def test_a_finding_without_ranks_names_none(run: Run) -> None:
+    trace = blocks()
+    said = hellos(trace, 268301238272)[0]
+    trace.insert(trace.index(said), said)
+    status, out, _ = run("--sched-trace", "-", stdin=text(trace))
+    assert status == 1
+    message = "HelloTwice: a second response for the job in one hello: the one may undo the other"
+    assert f"{message}\n      Of two responses for one job" in out
+
+
 def test_an_error_is_said_after_what_was_read(run: Run) -> None:
     status, out, err = run("--sched-trace", "-", stdin=text(blocks()[:3]) + b"junk\n")
     assert status == 2
