@@ -347,8 +347,6 @@ class SchedJob:
     def hello(self, line: int, time: float, free: IdSet) -> None:
         """A scheduler is told of the job."""
         event = "job-manager.sched-hello"
-        if self.missed:
-            self._contradict(self.away, f"the one at line {line} has it")
         self._contradict(self.away - free, f"the one at line {line} does not")
         known = self.allocated
         if known is not None and (extra := free - known.ranks):

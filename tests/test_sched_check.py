@@ -24,6 +24,7 @@ from trace_copy import (
 
 from partialrelease import (
     NO_CORES,
+    NO_RANKS,
     SCHED_MEANING,
     AllocEnd,
     AllocGrant,
@@ -237,6 +238,7 @@ def test_a_hello_that_frees_ranks_that_were_never_the_jobs_says_too_much() -> No
     trace = blocks()
     hellos(trace, RELOADED)[1].payload["free"] = "7"
     assert findings(trace) == [(RELOADED, "HelloFreesTooMuch", "7")]
+    assert check(trace)[0][RELOADED].away == NO_RANKS
 
 
 def test_a_hello_that_does_not_name_what_was_freed_says_too_little() -> None:
@@ -448,6 +450,21 @@ def test_a_job_that_a_hello_left_out_and_a_later_free_has_was_missed_once() -> N
     assert found == [(1, "HelloMissesJob")]
 
 
+HELLO = HelloRequest(partial_ok=True)
+
+
+def test_after_a_hello_what_counts_is_what_it_said() -> None:
+    free = FreeRequest(1, cores("0"))
+    for before in ((), (AllocGrant(1, cores("0-1")),)):
+        assert codes(*before, free, HELLO, HelloJob(1), HelloEnd(), free) == [(1, "HelloFreesTooLittle")]
+        assert codes(*before, free, HELLO, HelloJob(1, IdSet("0")), HelloEnd(), free) == [(1, "FreedTwice")]
+
+
+def test_a_job_from_before_the_trace_can_be_missed_too() -> None:
+    found = codes(FreeRequest(1, cores("0")), HELLO, HelloEnd(), FreeRequest(1, cores("1"), final=True))
+    assert found == [(1, "HelloMissesJob")]
+
+
 def test_a_job_that_the_scheduler_could_not_take_over_needs_no_free() -> None:
     jobs, checker = run(
         AllocGrant(1, cores("0")),
@@ -589,6 +606,19 @@ def test_what_a_free_event_handed_over_wrongly_is_still_referenced() -> None:
     assert freed_at((9.0, "0-1"), events=wrong) == []
 
 
+def test_an_epilog_may_reference_some_ranks() -> None:
+    some = after_life(
+        (3.5, "release", {}),
+        (4, "epilog-start", {**EPILOG, "ranks": "0"}),
+        (4, "epilog-start", {}),  # says nothing that could be understood
+        (4, "partial-free", {"ranks": "1"}),
+        (8, "epilog-finish", {**EPILOG, "status": 0}),
+        (8, "free", {}),
+    )
+    assert freed_at((5.0, "1"), (9.0, "0"), events=some) == []
+    assert freed_at((5.0, "0-1"), events=some) == [("ReleasedWhileReferenced", "0", ["epilog 'dws'"])]
+
+
 def test_a_log_that_was_taken_before_says_nothing_about_what_came_later() -> None:
     assert freed_at((5.0, "0-1"), events=LIFE) == []
     assert freed_at((2.5, "0-1"), events=LIFE) == [("ReleasedWhileReferenced", "0-1", ["the exec system"])]
@@ -654,6 +684,8 @@ def test_logs_without_an_id_are_found_by_submit_or_starttime_and_ranks() -> None
     assert [job.job for job in logs.find(journal_log(9, "submit"))] == [1, 2, 3]
     log = journal_log(9, (1e9 + 3, "submit", {}))
     assert logs.find(log) == []
+    known_by_hello, checker = run(HELLO, HelloJob(1, t_submit=1e9), HelloEnd())
+    assert [job.job for job in LogsBeside(checker, known_by_hello).find(journal_log(9, *LIFE))] == [1]
     for text, found in (("77.5", [4]), ('"soon"', [])):
         execution = b'{"R_lite": [{"rank": "4", "children": {"core": "0-1"}}], "starttime": %s}' % text.encode()
         path = b'{"version": 1, "execution": %s}' % execution
