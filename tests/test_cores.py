@@ -44,7 +44,7 @@ def test_core_sets_are_sets(
     assert (x - y) | (x & y) == x
 
 
-@given(st.lists(st.tuples(st.booleans(), rows)), rows)
+@given(st.lists(st.tuples(st.booleans(), rows), max_size=5), rows)
 def test_books_are_sets_that_change(
     changes: list[tuple[bool, list[tuple[str, frozenset[int], frozenset[int]]]]],
     asked: list[tuple[str, frozenset[int], frozenset[int]]],

@@ -487,7 +487,10 @@ def test_ended_jobs_are_told_while_the_trace_goes_on_and_only_so_many_are_kept()
         for body in (AllocRequest(number), AllocGrant(number, cores("0")), FreeRequest(number, cores("0"), final=True)):
             told += checker.step(SchedMessage(1, 1e9, body))
     assert [job.job for job in told] == list(range(900))
-    assert len(list(checker.finish())) == 100
+    assert list(checker.step(SchedMessage(1, 1e9, AllocGrant(7, cores("0"))))) == []
+    (again, *rest) = sorted(checker.finish(), key=lambda job: job.job)
+    assert (again.job, [f.code for f in again.findings]) == (7, [SchedCode.AllocatedTwice])
+    assert len(rest) == 100
 
 
 # -- beside logs --
