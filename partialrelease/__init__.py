@@ -18,6 +18,11 @@ from .check import (
     check_entries,
     known_ranks,
 )
+from .cores import (
+    NO_CORES,
+    CoreBooks,
+    CoreSet,
+)
 from .events import (
     Alloc,
     Clean,
@@ -81,6 +86,25 @@ from .job import (
     guard,
     settle,
 )
+from .sched_check import (
+    SCHED_MEANING,
+    AllocEnd,
+    AllocGrant,
+    AllocRequest,
+    FreeRequest,
+    HelloEnd,
+    HelloJob,
+    HelloRequest,
+    JobLog,
+    LogsBeside,
+    LogsOfFile,
+    SchedChecker,
+    SchedCode,
+    SchedDrop,
+    SchedFinding,
+    SchedJob,
+    SchedMessage,
+)
 
 if TYPE_CHECKING:
     from .eventlog import (
@@ -116,6 +140,15 @@ if TYPE_CHECKING:
     from .resources import (
         ranks_of_summary as ranks_of_summary,
     )
+    from .sched_trace import (
+        MAX_MESSAGE as MAX_MESSAGE,
+    )
+    from .sched_trace import (
+        TraceReader as TraceReader,
+    )
+    from .sched_trace import (
+        read_trace as read_trace,
+    )
 
 __version__ = "0.1.0"
 
@@ -123,11 +156,18 @@ __all__ = [
     "ALL_RANKS",
     "MAX_ID",
     "MEANING",
+    "NO_CORES",
     "NO_RANKS",
+    "SCHED_MEANING",
     "UNKNOWN",
     "Alloc",
+    "AllocEnd",
+    "AllocGrant",
+    "AllocRequest",
     "Clean",
     "Code",
+    "CoreBooks",
+    "CoreSet",
     "Depend",
     "DependencyAdd",
     "DependencyRemove",
@@ -141,6 +181,10 @@ __all__ = [
     "FluxRestart",
     "Fragment",
     "Free",
+    "FreeRequest",
+    "HelloEnd",
+    "HelloJob",
+    "HelloRequest",
     "Hold",
     "Holder",
     "HolderKind",
@@ -151,8 +195,11 @@ __all__ = [
     "Invalidate",
     "Job",
     "JobException",
+    "JobLog",
     "JobspecUpdate",
     "LastRank",
+    "LogsBeside",
+    "LogsOfFile",
     "Malformed",
     "Memo",
     "NotALogStartError",
@@ -165,6 +212,12 @@ __all__ = [
     "Release",
     "Report",
     "ResourceUpdate",
+    "SchedChecker",
+    "SchedCode",
+    "SchedDrop",
+    "SchedFinding",
+    "SchedJob",
+    "SchedMessage",
     "SetFlags",
     "Start",
     "Submit",
@@ -196,6 +249,9 @@ _SHELL = {
     "ResourceSet": "resources",
     "ResourceSetError": "resources",
     "ranks_of_summary": "resources",
+    "MAX_MESSAGE": "sched_trace",
+    "TraceReader": "sched_trace",
+    "read_trace": "sched_trace",
 }
 
 

@@ -41,8 +41,10 @@ from .events import Entry
 from .explain import HEADINGS, Row, conclusion, fate, make_row
 from .idset import MAX_ID, IdSet
 from .job import Job, LastRank, Phase
-from .report import finding_lines, plain, report_json, report_line
+from .report import finding_lines, plain, report_json, report_line, sched_json, sched_line, sched_lines
 from .resources import ResourceSet, ResourceSetError
+from .sched_check import LogsBeside, LogsOfFile, SchedChecker, SchedJob
+from .sched_trace import read_trace
 
 if TYPE_CHECKING:
     from .model_check import Model
@@ -76,31 +78,53 @@ def cli() -> None:
 @_R
 @_FRAGMENT
 @_LAST_RANK
+@click.option(
+    "--sched-trace",
+    "trace_file",
+    metavar="FILE",
+    help="Check what `flux module trace --full sched-simple` printed; alone, or beside the logs of its jobs.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def check(files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank: str, form: str) -> int:
+def check(
+    files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank: str, trace_file: str | None, form: str
+) -> int:
     """Replay eventlogs and report every violation, such as a rank released while still referenced.
 
     FILE is an eventlog (JSON lines, or the text of `flux job eventlog`) or a job manager's journal; .gz, .xz and .zst
     are read as they are; - or nothing is standard input. Exit status: 0 fine, 1 violations, 2 bad input.
     """
-    files = files or ("-",)
-    if files.count("-") > 1:
+    traces = () if trace_file is None else (trace_file,)
+    files = files or (() if traces else ("-",))
+    if (files + traces).count("-") > 1:
         raise click.UsageError("standard input can be read only once: give - once")
     if r_file is not None and len(files) > 1:
         raise click.UsageError("--R is the R of one job: give it with one FILE")
     totals = _Totals()
-    with _progress(files) as advance:
+    trace: _Trace | None = None
+    with _progress(files + traces) as advance:
+        if trace_file is not None:
+            trace = _Trace(trace_file, LastRank(last_rank), form, advance)
+            trace.read(show=not files)
         for file in files:
             log = _Log(file, r_file, fragment, LastRank(last_rank), advance)
+            if trace is not None:
+                log.beside = trace.beside.begin(log.name)
             for report in log.reports():
                 totals.add(report)
                 if form == "json":
-                    _print(msgspec.json.encode(report_json(log.name, report)).decode() + "\n")
+                    _print_json(report_json(log.name, report))
                 else:
                     _show_report(log, report)
+            if log.beside is not None:
+                for uncompared in log.beside.finish():
+                    _warn(uncompared)
             totals.bad += log.bad
     if form == "text" and (totals.jobs > 1 or totals.fragments):
         _say(totals.line())
+    if trace is not None:
+        trace.conclude()
+        totals.bad += trace.bad
+        totals.violations += trace.violations
     return 2 if totals.bad else 1 if totals.violations else 0
 
 
@@ -319,6 +343,7 @@ class _Log:
         self._advance = advance
         self._r_file = r_file
         self._resources: ResourceSet | None = None
+        self.beside: LogsOfFile | None = None
 
     def _entries(self) -> Iterator[Entry]:
         try:
@@ -326,7 +351,10 @@ class _Log:
             self._resources = read_r(r_file) if r_file else None
             with open_log(self.file, self._advance) as stream:
                 entries = read_log(self.name, stream, resources=self._resources, warn=_warn)
-                yield from entries if self._r_file is None else self._of_one_job(entries)
+                for entry in entries if self._r_file is None else self._of_one_job(entries):
+                    if self.beside is not None:
+                        self.beside.step(entry)
+                    yield entry
         except LogError as error:
             self.fail(str(error))
 
@@ -405,6 +433,84 @@ class _Log:
         self.fail(f"{self.name}:{error.entry.line}: {error}; --fragment checks what can be checked of it")
 
 
+class _Trace:
+    """What was traced of a scheduler. What was read before an error is reported all the same."""
+
+    def __init__(
+        self, file: str, last_rank: LastRank, form: str, advance: Callable[[int], object] | None = None
+    ) -> None:
+        self.name = "<stdin>" if file == "-" else plain(file)
+        self.bad = 0
+        self.violations = 0
+        self._file = file
+        self._form = form
+        self._advance = advance
+        self._checker = SchedChecker(last_rank)
+        self.beside = LogsBeside(self._checker, {})
+        self._jobs = 0
+        self._violating = 0
+        self._others = 0
+
+    def read(self, *, show: bool) -> None:
+        """Read the trace. ``show`` its jobs as they end; or else keep them, to be compared with logs."""
+        jobs: dict[int, SchedJob] = {}
+        for job in self._checked():
+            if show:
+                self._show(job)
+            else:
+                jobs[job.job] = job
+        self.beside = LogsBeside(self._checker, jobs)
+
+    def _checked(self) -> Iterator[SchedJob]:
+        try:
+            with open_log(self._file, self._advance) as stream:
+                reader = read_trace(self.name, stream, warn=_warn)
+                for message in reader:
+                    self._others = reader.others
+                    yield from self._checker.step(message)
+                self._others = reader.others
+        except LogError as error:
+            _complain(f"error: {error}")
+            self.bad += 1
+        yield from self._checker.finish()
+
+    def conclude(self) -> None:
+        """Show the jobs that were not shown yet, and sum up."""
+        for number in sorted(self.beside.jobs):
+            self._show(self.beside.jobs[number])
+        checker = self._checker
+        if self._form == "json":
+            counts = {"messages": checker.messages, "others": self._others, "hellos": checker.hellos}
+            violations = {"violations": self.violations, "violating": self._violating}
+            _print_json({"source": self.name, "jobs": self._jobs, **counts, **violations})
+        elif checker.messages or not self.bad:
+            jobs, messages = _count(self._jobs, "job"), _count(checker.messages, "message")
+            found = "no violations"
+            if self.violations:
+                found = f"{_count(self.violations, 'violation')} in {_count(self._violating, 'job')}"
+            others = f" ({_count(self._others, 'other')} left out)" if self._others else ""
+            hellos = f", {_count(checker.hellos, 'hello')} of a scheduler" if checker.hellos else ""
+            _say(f"{self.name}: {jobs}, {messages}{others}{hellos}: {found}")
+
+    def _show(self, job: SchedJob) -> None:
+        self._jobs += 1
+        self.violations += len(job.findings)
+        self._violating += bool(job.findings)
+        if self._form == "json":
+            _print_json(sched_json(self.name, job, self._checker))
+            return
+        try:
+            if job.resources is not None:
+                job.resources.hosts()
+        except ResourceSetError as error:
+            _complain(f"error: {self.name}: job {job.job}: {error}")
+            self.bad += 1
+            job.resources = None
+        _say(sched_line(self.name, job))
+        for line in sched_lines(self.name, job, self._checker):
+            _say(line)
+
+
 @define
 class _Totals:
     jobs: int = 0
@@ -428,6 +534,10 @@ class _Totals:
         return f"{self.jobs} job{'' if self.jobs == 1 else 's'}, {self.events} events: {found}{cut}{bad}"
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _say(line: str) -> None:
     """Print a line for people, in which a log may have any say."""
     _print(f"{plain(line)}\n")
@@ -439,6 +549,10 @@ def _print(text: str) -> None:
         sys.stdout.write(text)
     except OSError as error:
         _cannot_print(error)
+
+
+def _print_json(value: object) -> None:
+    _print(msgspec.json.encode(value).decode() + "\n")
 
 
 def _cannot_print(error: OSError) -> NoReturn:

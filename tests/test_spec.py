@@ -20,10 +20,10 @@ from spec_text import (
     output_of,
     pages,
     problems,
+    python_files,
     references,
     requirements,
     table,
-    python_files,
 )
 
 from partialrelease import (
