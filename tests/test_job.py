@@ -258,7 +258,7 @@ def test_scheduler_restart_takes_the_allocation_away() -> None:
     assert job(*DONE, Free(), SCHEDULER_RESTART).released == R
 
 
-@pytest.mark.requirement("PR-24")
+@pytest.mark.requirement("PR-22", "PR-24")
 def test_losing_referenced_ranks_is_reported() -> None:
     state = job(*RUNNING)
     found = refused(state, SCHEDULER_RESTART)
