@@ -59,12 +59,42 @@ from .hostlist import (
     Hostlist,
     HostlistError,
 )
+from .housekeeping import (
+    Housekeeping,
+    Timer,
+)
 from .idset import (
     ALL_RANKS,
     MAX_ID,
     NO_RANKS,
     IdSet,
     IdSetError,
+)
+from .instance import (
+    Completed,
+    Hello,
+    Input,
+    Instance,
+    JobEvent,
+    Member,
+    Output,
+    Restart,
+    RunHousekeeping,
+    SchedFree,
+    SchedulerReload,
+    Settings,
+    StartTimer,
+    TimerExpired,
+    rebuild,
+)
+from .instance_error import (
+    InstanceCode,
+    InstanceError,
+)
+from .instance_invariants import (
+    INSTANCE_INVARIANTS,
+    INSTANCE_STEP_INVARIANTS,
+    broken_rules,
 )
 from .job import (
     Code,
@@ -80,6 +110,10 @@ from .job import (
     effect,
     guard,
     settle,
+)
+from .scheduler import (
+    HelloResponse,
+    Scheduler,
 )
 
 if TYPE_CHECKING:
@@ -121,6 +155,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALL_RANKS",
+    "INSTANCE_INVARIANTS",
+    "INSTANCE_STEP_INVARIANTS",
     "MAX_ID",
     "MEANING",
     "NO_RANKS",
@@ -128,6 +164,7 @@ __all__ = [
     "Alloc",
     "Clean",
     "Code",
+    "Completed",
     "Depend",
     "DependencyAdd",
     "DependencyRemove",
@@ -141,21 +178,31 @@ __all__ = [
     "FluxRestart",
     "Fragment",
     "Free",
+    "Hello",
+    "HelloResponse",
     "Hold",
     "Holder",
     "HolderKind",
     "Hostlist",
     "HostlistError",
+    "Housekeeping",
     "IdSet",
     "IdSetError",
+    "Input",
+    "Instance",
+    "InstanceCode",
+    "InstanceError",
     "Invalidate",
     "Job",
+    "JobEvent",
     "JobException",
     "JobspecUpdate",
     "LastRank",
     "Malformed",
+    "Member",
     "Memo",
     "NotALogStartError",
+    "Output",
     "PartialFree",
     "Phase",
     "Priority",
@@ -165,14 +212,24 @@ __all__ = [
     "Release",
     "Report",
     "ResourceUpdate",
+    "Restart",
+    "RunHousekeeping",
+    "SchedFree",
+    "Scheduler",
+    "SchedulerReload",
     "SetFlags",
+    "Settings",
     "Start",
+    "StartTimer",
     "Submit",
+    "Timer",
+    "TimerExpired",
     "Unknown",
     "Urgency",
     "Validate",
     "apply",
     "begin_report",
+    "broken_rules",
     "check_entries",
     "decide",
     "effect",
@@ -180,6 +237,7 @@ __all__ = [
     "known_ranks",
     "looks_cut_short",
     "make_event",
+    "rebuild",
     "settle",
     "to_context",
 ]

@@ -51,14 +51,14 @@ def AccountedOnce(instance: Instance) -> bool:
 
 
 def OffNodeHeld(instance: Instance) -> bool:
-    """The scheduler gets ``final`` only when no holder is active: off-node resources go with it.
+    """The scheduler gets ``final``, and the off-node part with it, only after ``free``: when no holder was active.
 
-    After ``free`` it may: an epilog that starts then finds nothing of the job.
+    (An epilog that starts after ``free`` finds nothing of the job, and ``final`` may go while it is active.)
     """
     return all(
         id_ in instance.scheduler.off_node
         for id_, member in instance.members.items()
-        if _has_off_node(instance, id_) and member.job.holders and not member.job.closed
+        if _has_off_node(instance, id_) and not member.job.closed
     )
 
 
