@@ -355,18 +355,27 @@ def one_job(
     ranks: int = 2, epilogs: int = 1, prologs: int = 1, last_rank: LastRank = LastRank.KEEP
 ) -> Machine[Job, ev.Event]:
     """``PartialRelease`` and :mod:`partialrelease.job`, with so many ranks, and descriptions of epilogs and prologs."""
-    every = frozenset(range(ranks))
+    every = IdSet(range(ranks))
     epilog_names, prolog_names = [f"e{n}" for n in range(epilogs)], [f"p{n}" for n in range(prologs)]
 
     def ids(of: IdSet) -> Value:
-        return every if of == ALL_RANKS else frozenset(of)
+        return frozenset(of & every)
+
+    def references(job: Job) -> Function:
+        found: dict[str, Value] = {}
+        for holder in job.actions:
+            name = holder.description
+            while name in found:  # the spec knows no second one: this is a state that it does not have
+                name += " again"
+            found[name] = ids(holder.ranks)
+        return Function(found)
 
     def values(job: Job) -> dict[str, Value]:
         return {
             "phase": job.phase.value,
             "exec": job.exec.value,
             "execRanks": ids(job.exec_ranks),
-            "actions": Function((holder.description, ids(holder.ranks)) for holder in job.actions),
+            "actions": references(job),
             "allocation": ids(job.allocation),
             "held": ids(job.held),
             "released": ids(job.released),
@@ -377,7 +386,7 @@ def one_job(
         return effect(job, event) if guard(job, event) is None else None
 
     constants = {
-        "Ranks": show_value(every),
+        "Ranks": show_value(ids(every)),
         "Epilogs": show_value(frozenset(epilog_names)),
         "Prologs": show_value(frozenset(prolog_names)),
         "LastRank": show_value(last_rank.value),
