@@ -1,0 +1,12 @@
+-------------------------- MODULE FreeWithoutGate ---------------------------
+(* Rejected (design 6.3): a job is freed when no holder is active, also while its shells still die after a fatal exception. *)
+EXTENDS Instance
+
+FreeUnreferenced(j) ==                                                          \* for Free
+  /\ job[j].phase = "CLEANUP"
+  /\ Job(j)!NoHolder
+  /\ job[j].allocation # {}
+  /\ ~job[j].closed
+  /\ job' = [job EXCEPT ![j].held = {}, ![j].released = @ \cup job[j].held, ![j].closed = TRUE]
+  /\ HandOver(j, job[j].held, TRUE)
+=============================================================================
