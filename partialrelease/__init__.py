@@ -92,9 +92,9 @@ from .instance_error import (
     InstanceError,
 )
 from .instance_invariants import (
-    INSTANCE_INVARIANTS,
-    INSTANCE_STEP_INVARIANTS,
-    broken_rules,
+    INSTANCE_STATE_RULES,
+    INSTANCE_STEP_RULES,
+    broken_instance_rules,
 )
 from .job import (
     Code,
@@ -155,8 +155,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALL_RANKS",
-    "INSTANCE_INVARIANTS",
-    "INSTANCE_STEP_INVARIANTS",
+    "INSTANCE_STATE_RULES",
+    "INSTANCE_STEP_RULES",
     "MAX_ID",
     "MEANING",
     "NO_RANKS",
@@ -229,7 +229,7 @@ __all__ = [
     "Validate",
     "apply",
     "begin_report",
-    "broken_rules",
+    "broken_instance_rules",
     "check_entries",
     "decide",
     "effect",

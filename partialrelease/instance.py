@@ -154,7 +154,7 @@ class Settings:
     has_off_node: frozenset[int] = frozenset()
 
 
-@frozen
+@frozen(cache_hash=True)
 class Member:
     """One job of the instance. ``bypass``: it was allocated without the scheduler, and has no housekeeping either."""
 
@@ -180,7 +180,7 @@ class Instance:
     """
 
     settings: Settings = Settings()
-    members: Mapping[int, Member] = field(factory=dict, hash=False)
+    members: Mapping[int, Member] = field(factory=dict, eq=sched.items)
     scheduler: Scheduler = field(default=Factory(lambda self: _new_scheduler(self.settings), takes_self=True))
 
     def member(self, job: int) -> Member:
@@ -284,7 +284,7 @@ def _event_guard(instance: Instance, input_: JobEvent) -> _Refused:
         return sched.grant_guard(instance.scheduler, id_, event.ranks)
     if isinstance(event, ev.PartialFree) and not early_release(instance.settings):
         return _cannot_be_told(id_, event.ranks)
-    if _takes_away(member.job, jobs.effect(member.job, event), event) and (ranks := member.housekeeping.running):
+    if (ranks := member.housekeeping.running) and _takes_away(member.job, event):
         why = f"the scheduler restarted and took ranks {ranks} away, still in housekeeping"
         return ProtocolViolation(Code.ResourcesLost, event, why, ranks=ranks)
     return None
@@ -298,7 +298,7 @@ def _event_effect(instance: Instance, input_: JobEvent) -> _Done:
         return _with(instance, id_, member), ()
     if isinstance(event, ev.Alloc):
         instance = evolve(instance, scheduler=sched.grant(instance.scheduler, id_, after.allocation))
-    if _takes_away(before, after, event):
+    if _takes_away(before, event):
         instance = evolve(instance, scheduler=sched.drop(instance.scheduler, id_))
         return _with(instance, id_, evolve(member, housekeeping=hk.abandon(member.housekeeping))), ()
     ranks = after.released - before.released
@@ -306,9 +306,9 @@ def _event_effect(instance: Instance, input_: JobEvent) -> _Done:
     return instance, ((RunHousekeeping(id_, ranks), *given) if ranks else given)
 
 
-def _takes_away(before: Job, after: Job, event: ev.Event) -> bool:
-    """A fatal ``scheduler-restart``: the scheduler has dropped the job."""
-    return isinstance(event, ev.JobException) and after.closed and not before.closed
+def _takes_away(job: Job, event: ev.Event) -> bool:
+    """A fatal ``scheduler-restart``: the scheduler drops the job."""
+    return isinstance(event, ev.JobException) and not job.closed and jobs.effect(job, event).closed
 
 
 def _cannot_be_told(id_: int, ranks: IdSet) -> InstanceError:

@@ -17,8 +17,8 @@ from .job import Phase
 from .scheduler import union
 
 __all__ = [
-    "INSTANCE_INVARIANTS",
-    "INSTANCE_STEP_INVARIANTS",
+    "INSTANCE_STATE_RULES",
+    "INSTANCE_STEP_RULES",
     "AccountedOnce",
     "FreeAfterHousekeeping",
     "NoDoubleBooking",
@@ -26,7 +26,7 @@ __all__ = [
     "OffNodeHeld",
     "ReferencedIsAllocated",
     "ReleasedOnce",
-    "broken_rules",
+    "broken_instance_rules",
 ]
 
 
@@ -46,8 +46,15 @@ def ReferencedIsAllocated(instance: Instance) -> bool:
 
 def AccountedOnce(instance: Instance) -> bool:
     """In the job manager's books each allocated rank belongs to one job, as held or in housekeeping."""
+    parts = [
+        part
+        for member in instance.members.values()
+        if not member.bypass
+        for part in (member.job.held, member.housekeeping.running, member.housekeeping.done)
+    ]
     books = {id_: member.books for id_, member in instance.members.items()}
-    return _disjoint(books.values()) and all(ranks == _allocated(instance, id_) for id_, ranks in books.items())
+    as_believed = all(ranks == _allocated(instance, id_) for id_, ranks in books.items())
+    return _disjoint(parts) and _disjoint(books.values()) and as_believed
 
 
 def OffNodeHeld(instance: Instance) -> bool:
@@ -111,20 +118,20 @@ def _disjoint(sets: Iterable[IdSet]) -> bool:
     return sum(map(len, sets)) == len(union(sets))
 
 
-INSTANCE_INVARIANTS: Final[tuple[Callable[[Instance], bool], ...]] = (
+INSTANCE_STATE_RULES: Final[tuple[Callable[[Instance], bool], ...]] = (
     NoDoubleBooking,
     ReferencedIsAllocated,
     AccountedOnce,
     OffNodeHeld,
     OffNodeFreed,
 )
-INSTANCE_STEP_INVARIANTS: Final[tuple[Callable[[Instance, Input, Instance], bool], ...]] = (
+INSTANCE_STEP_RULES: Final[tuple[Callable[[Instance, Input, Instance], bool], ...]] = (
     ReleasedOnce,
     FreeAfterHousekeeping,
 )
 
 
-def broken_rules(before: Instance, input_: Input, after: Instance) -> tuple[str, ...]:
+def broken_instance_rules(before: Instance, input_: Input, after: Instance) -> tuple[str, ...]:
     """The names of the rules that the step from ``before`` to ``after`` breaks."""
-    states = [rule.__name__ for rule in INSTANCE_INVARIANTS if not rule(after)]
-    return (*states, *(rule.__name__ for rule in INSTANCE_STEP_INVARIANTS if not rule(before, input_, after)))
+    states = [rule.__name__ for rule in INSTANCE_STATE_RULES if not rule(after)]
+    return (*states, *(rule.__name__ for rule in INSTANCE_STEP_RULES if not rule(before, input_, after)))

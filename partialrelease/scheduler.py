@@ -16,6 +16,7 @@ later is taken without complaint and does nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from attrs import evolve, field, frozen
 
@@ -34,6 +35,11 @@ class HelloResponse:
     free: IdSet = NO_RANKS
 
 
+def items(mapping: Mapping[int, Any]) -> frozenset[tuple[int, Any]]:
+    """What makes a mapping equal to another, and hashable."""
+    return frozenset(mapping.items())
+
+
 @frozen
 class Scheduler:
     """What a scheduler is, and what it believes.
@@ -48,7 +54,7 @@ class Scheduler:
     partial_ok: bool = True
     fluxion: bool = False
     has_off_node: frozenset[int] = frozenset()
-    allocated: Mapping[int, IdSet] = field(factory=dict, hash=False)
+    allocated: Mapping[int, IdSet] = field(factory=dict, eq=items)
     off_node: frozenset[int] = frozenset()
 
     @property
