@@ -22,7 +22,7 @@ from enum import StrEnum
 from attrs import evolve, frozen
 
 from .idset import NO_RANKS, IdSet
-from .instance_error import InstanceCode, InstanceError
+from .instance_error import InstanceCode, InstanceError, say
 
 __all__ = [
     "Housekeeping",
@@ -76,9 +76,9 @@ def complete_guard(housekeeping: Housekeeping, ranks: IdSet, failed: IdSet = NO_
     if not ranks:
         return InstanceError(InstanceCode.NotRunning, "housekeeping completes on no rank")
     if missing := ranks - housekeeping.running:
-        return InstanceError(InstanceCode.NotRunning, f"housekeeping does not run on ranks {missing}", missing)
+        return InstanceError(InstanceCode.NotRunning, f"housekeeping does not run on {say(missing)}", missing)
     if missing := failed - ranks:
-        return InstanceError(InstanceCode.NotCompleted, f"ranks {missing} failed but did not complete", missing)
+        return InstanceError(InstanceCode.NotCompleted, f"{say(missing)} failed but did not complete", missing)
     return None
 
 

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from .idset import NO_RANKS, IdSet
+from .job import _ranks as say
 
-__all__ = ["InstanceCode", "InstanceError"]
+__all__ = ["InstanceCode", "InstanceError", "say"]
 
 
 class InstanceCode(StrEnum):
