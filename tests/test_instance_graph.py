@@ -12,11 +12,11 @@ KEEP, DEFER, WITH_LAST = LastRank
 BOTH = frozenset({1, 2})
 SETTINGS = [  # settings, ranks, states, transitions; of two jobs with an epilog each
     (Settings(KEEP, 0, fluxion=True, has_off_node=BOTH), 2, 8258, 75684),
-    (Settings(KEEP, None, has_off_node=BOTH), 1, 0, 0),
-    (Settings(DEFER, 60.0, has_off_node=frozenset({1})), 1, 0, 0),
-    (Settings(DEFER, 0, fluxion=True, has_off_node=BOTH), 1, 0, 0),
-    (Settings(WITH_LAST, 60.0), 1, 0, 0),
-    (Settings(DEFER, 0, partial_ok=False, has_off_node=BOTH), 1, 0, 0),
+    (Settings(KEEP, None, has_off_node=BOTH), 1, 696, 5636),
+    (Settings(DEFER, 60.0, has_off_node=frozenset({1})), 1, 1640, 14348),
+    (Settings(DEFER, 0, fluxion=True, has_off_node=BOTH), 1, 1672, 13960),
+    (Settings(WITH_LAST, 60.0), 1, 1120, 9552),
+    (Settings(DEFER, 0, partial_ok=False, has_off_node=BOTH), 1, 696, 5636),
 ]
 
 
