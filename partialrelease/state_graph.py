@@ -102,7 +102,7 @@ class Difference:
 class Function(frozenset[Any]):
     """A function of TLA+ as the set of its pairs (argument, value): a record is one of strings, a tuple one of 1..n."""
 
-    def __new__(cls, pairs: Mapping[Any, Value] | Iterable[tuple[Any, Value]] = ()) -> Function:
+    def __new__(cls, pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = ()) -> Function:
         return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
 
 
@@ -176,7 +176,9 @@ def show_value(value: Value) -> str:
         return f"({' @@ '.join(f'{argument} :> {of}' for argument, of in pairs)})" if pairs else "<<>>"
     if isinstance(value, frozenset):
         return f"{{{', '.join(sorted(map(show_value, value)))}}}"
-    return f'"{value}"' if isinstance(value, str) else str(value).upper()
+    if isinstance(value, str):
+        return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+    return str(value).upper()
 
 
 _NEW: Final = ()  # the state of none
