@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import frozen
 
 from . import events as ev
+from . import tlc
 from .idset import ALL_RANKS, IdSet
 from .job import Job, LastRank, effect, guard
 
@@ -32,6 +33,7 @@ __all__ = [
     "Machine",
     "State",
     "Value",
+    "difference_lines",
     "differences",
     "graph_of_python",
     "graph_of_tlc",
@@ -240,8 +242,6 @@ def graph_of_tlc(
 
     Raises :class:`~partialrelease.tlc.TLCError`.
     """
-    from . import tlc  # what the graph of Python needs is no Java
-
     # TLC labels a move with the name of the action but not its arguments; so each event is an action of its own.
     # (It would look through a definition that is nothing but another's name.)
     actions = "".join(f"E{n} == /\\ TRUE\n  /\\ {event}\n" for n, event in enumerate(machine.events))
@@ -328,13 +328,14 @@ def _path(paths: Mapping[State, tuple[State, str] | None], state: State) -> Iter
 
 def difference_lines(graph: Graph, difference: Difference) -> list[str]:
     """The difference in lines for people. ``graph``: one of the two."""
-    ours = [_outcome(graph, difference.state, outcome) for outcome in difference.ours]
-    theirs = [_outcome(graph, difference.state, outcome) for outcome in difference.theirs]
-    where = []
+    lines = ["the first state"]
     if difference.state is not None:
-        where = [f"after {', '.join(difference.path) or 'nothing'}: {_outcome(graph, None, difference.state)}"]
-    what = difference.event or "the first state"
-    return [*where, what, *(f"  Python: {line}" for line in ours), *(f"  TLA+:   {line}" for line in theirs)]
+        lines = [f"after {', '.join(difference.path) or 'nothing'}"]
+        lines.append(f"  state:  {_outcome(graph, None, difference.state)}")
+        lines.append(f"  event:  {difference.event}")
+    for side, outcomes in (("Python", difference.ours), ("TLA+", difference.theirs)):
+        lines += sorted(f"  {side + ':':7} {_outcome(graph, difference.state, outcome)}" for outcome in outcomes)
+    return lines
 
 
 def _outcome(graph: Graph, before: State | None, after: State | None) -> str:

@@ -1,9 +1,13 @@
 """The spec and the code are the same machine: their complete state graphs are equal, both ways."""
 
+import re
+
 import pytest
 from attrs import evolve
+from click.testing import CliRunner
 
-from partialrelease import IdSet, LastRank
+from partialrelease import Clean, IdSet, LastRank, job
+from partialrelease.cli import cli
 from partialrelease.state_graph import (
     Function,
     Value,
@@ -42,10 +46,12 @@ def test_a_guard_that_one_side_lacks_is_a_difference() -> None:
     theirs = graph_of_tlc(one_job(1, 1, 0))
     found = differences(graph_of_python(one_job(1, 1, 0, LastRank.DEFER), within=theirs), theirs)
     assert {difference.event for difference in found} == {"PartialFree({0})"}
-    first, *others = difference_lines(theirs, found[0])
+    assert len(found[0].path) == 4
+    first, state, *others = difference_lines(theirs, found[0])
     assert first.startswith("after Submit, Alloc({0}), ")
-    assert 'phase = "CLEANUP"' in first
-    assert others == ["PartialFree({0})", "  Python: held = {}, released = {0}", "  TLA+:   refuses"]
+    assert state.startswith("  state:  actions = ")
+    assert 'phase = "CLEANUP"' in state
+    assert others == ["  event:  PartialFree({0})", "  Python: held = {}, released = {0}", "  TLA+:   refuses"]
 
 
 def test_another_effect_and_another_beginning_are_differences() -> None:
@@ -53,8 +59,8 @@ def test_another_effect_and_another_beginning_are_differences() -> None:
     ours = graph_of_python(machine)
     wrong = evolve(machine, step=lambda job, event: (after := machine.step(job, event)) and evolve(after, closed=True))
     found = differences(graph_of_python(wrong, within=ours), ours)
-    assert difference_lines(ours, found[0])[1:] == [
-        "Submit",
+    assert difference_lines(ours, found[0])[2:] == [
+        "  event:  Submit",
         '  Python: closed = TRUE, phase = "NEW"',
         '  TLA+:   phase = "NEW"',
     ]
@@ -73,6 +79,36 @@ def test_events_that_are_one_in_the_spec_must_do_the_same() -> None:
     assert {difference.event for difference in found} == {"Other"}
     assert '  Python: phase = "CLEANUP"' in difference_lines(ours, found[0])
     assert "  Python: changes nothing" in difference_lines(ours, found[0])
+
+
+def test_the_command_says_the_figures_and_that_the_graphs_are_equal() -> None:
+    done = CliRunner().invoke(cli, ["compare", "--ranks", "1", "--last-rank", "defer"], standalone_mode=False)
+    assert (done.return_value, done.stderr) == (0, "")
+    lines = re.sub(r"\d+\.\d s", "... s", done.stdout).splitlines()
+    assert lines == [
+        "ranks 1, epilogs 1, prologs 1, last rank defer: 32 events",
+        "TLA+    102 states, 1296 transitions, ... s",
+        "Python  102 states, 1296 transitions, ... s",
+        "The state graphs are equal.",
+    ]
+
+
+def test_the_command_shows_the_first_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(job._RULES, Clean, (None, job._RULES[Clean][1]))
+    done = CliRunner().invoke(cli, ["compare", "--ranks", "1", "--epilogs", "0"], standalone_mode=False)
+    assert done.return_value == 1
+    *_, after, state, event, ours, theirs, last = done.stdout.splitlines()
+    assert (after, event) == ("after Submit", "  event:  Clean")
+    assert state.endswith('phase = "NEW", released = {}')
+    assert (ours, theirs) == ('  Python: phase = "INACTIVE"', "  TLA+:   refuses")
+    assert re.fullmatch(r"THE STATE GRAPHS DIFFER\. This is the first; \d+ more outcomes differ\.", last)
+
+
+def test_the_command_without_tlc_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLA2TOOLS_JAR", "/no/such.jar")
+    done = CliRunner().invoke(cli, ["compare"], standalone_mode=False)
+    assert done.return_value == 2
+    assert done.stderr == "error: TLA2TOOLS_JAR=/no/such.jar: no such file\n"
 
 
 def test_what_tlc_cannot_do_is_an_error_of_one_line() -> None:
