@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import frozen
 
 from . import events as ev
+from . import tlc
 from .idset import ALL_RANKS, IdSet
 from .job import Job, LastRank, effect, guard
 
@@ -32,6 +33,7 @@ __all__ = [
     "Machine",
     "State",
     "Value",
+    "difference_lines",
     "differences",
     "graph_of_python",
     "graph_of_tlc",
@@ -102,7 +104,7 @@ class Difference:
 class Function(frozenset[Any]):
     """A function of TLA+ as the set of its pairs (argument, value): a record is one of strings, a tuple one of 1..n."""
 
-    def __new__(cls, pairs: Mapping[Any, Value] | Iterable[tuple[Any, Value]] = ()) -> Function:
+    def __new__(cls, pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = ()) -> Function:
         return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
 
 
@@ -176,7 +178,9 @@ def show_value(value: Value) -> str:
         return f"({' @@ '.join(f'{argument} :> {of}' for argument, of in pairs)})" if pairs else "<<>>"
     if isinstance(value, frozenset):
         return f"{{{', '.join(sorted(map(show_value, value)))}}}"
-    return f'"{value}"' if isinstance(value, str) else str(value).upper()
+    if isinstance(value, str):
+        return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+    return str(value).upper()
 
 
 _NEW: Final = ()  # the state of none
@@ -238,8 +242,6 @@ def graph_of_tlc(
 
     Raises :class:`~partialrelease.tlc.TLCError`.
     """
-    from . import tlc  # what the graph of Python needs is no Java
-
     # TLC labels a move with the name of the action but not its arguments; so each event is an action of its own.
     # (It would look through a definition that is nothing but another's name.)
     actions = "".join(f"E{n} == /\\ TRUE\n  /\\ {event}\n" for n, event in enumerate(machine.events))
@@ -326,13 +328,14 @@ def _path(paths: Mapping[State, tuple[State, str] | None], state: State) -> Iter
 
 def difference_lines(graph: Graph, difference: Difference) -> list[str]:
     """The difference in lines for people. ``graph``: one of the two."""
-    ours = [_outcome(graph, difference.state, outcome) for outcome in difference.ours]
-    theirs = [_outcome(graph, difference.state, outcome) for outcome in difference.theirs]
-    where = []
+    lines = ["the first state"]
     if difference.state is not None:
-        where = [f"after {', '.join(difference.path) or 'nothing'}: {_outcome(graph, None, difference.state)}"]
-    what = difference.event or "the first state"
-    return [*where, what, *(f"  Python: {line}" for line in ours), *(f"  TLA+:   {line}" for line in theirs)]
+        lines = [f"after {', '.join(difference.path) or 'nothing'}"]
+        lines.append(f"  state:  {_outcome(graph, None, difference.state)}")
+        lines.append(f"  event:  {difference.event}")
+    for side, outcomes in (("Python", difference.ours), ("TLA+", difference.theirs)):
+        lines += sorted(f"  {side + ':':7} {_outcome(graph, difference.state, outcome)}" for outcome in outcomes)
+    return lines
 
 
 def _outcome(graph: Graph, before: State | None, after: State | None) -> str:
