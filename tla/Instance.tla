@@ -3,16 +3,16 @@
 (* Several jobs on shared ranks: the way of a rank from a job through      *)
 (* housekeeping back to the scheduler, and on to the next job.             *)
 (*                                                                         *)
-(* Each job is a PartialRelease.  An event of a job says what becomes of   *)
-(* the job, and that PartialRelease allows it; the rules are there.  What  *)
-(* a job hands over goes to *housekeeping*, which runs a script on each    *)
-(* rank, and gives the ranks that have completed to the *scheduler*, some  *)
-(* at a time or all at once: `sched.free'.  The last is marked `final'.    *)
-(* It is sent, and taken by the scheduler, in the step that causes it.     *)
+(* Each job is a PartialRelease.  Its events say here what becomes of it,  *)
+(* and there why they may happen.  What a job hands over goes to           *)
+(* *housekeeping*, which runs a script on each rank, and gives the ranks   *)
+(* that have completed to the *scheduler* by `sched.free', all at once or  *)
+(* some at a time; the last one says `final'.  It is sent, and taken, in   *)
+(* the step that causes it.                                                *)
 (*                                                                         *)
 (* At any moment the scheduler may be reloaded, or the job manager         *)
-(* restarted.  The scheduler then knows what the *hello* tells it: one     *)
-(* response a job, with R and what of R is free.                           *)
+(* restarted.  The scheduler then believes what the *hello* tells it: one  *)
+(* response a job, with R and the ranks of R that are free.                *)
 (***************************************************************************)
 
 CONSTANTS Jobs,
@@ -20,9 +20,9 @@ CONSTANTS Jobs,
           Epilogs,      \* the descriptions of a job's epilogs
           OffNode,      \* the jobs whose R has an off-node part, which goes with `final'
           LastRank,     \* may a job's last held rank go while a holder is active?
-          ReleaseAfter, \* when does a completed rank go to the scheduler: with the last, "now", or after a time?
-          PartialOk,    \* does the scheduler understand a hello of which a part is free?
-          Fluxion       \* does the scheduler forget a job when the last rank goes without `final'?
+          ReleaseAfter, \* when do completed ranks go to the scheduler: with the last, "now", or after a time?
+          PartialOk,    \* does the scheduler understand a hello that says which ranks are free?
+          Fluxion       \* does the scheduler forget a job when its last rank comes back without `final'?
 
 ASSUME /\ OffNode \subseteq Jobs
        /\ LastRank \in {"keep", "defer", "with-last"}
@@ -57,7 +57,7 @@ Housekeeping ==
 
 Belief ==
   [allocated : SUBSET Ranks,            \* the ranks that the job has
-   offNode   : BOOLEAN]                 \* does it have its off-node part?
+   offNode   : BOOLEAN]                 \* does the job have its off-node part?
 
 TypeOK ==
   /\ \A j \in Jobs : Job(j)!TypeOK
@@ -75,27 +75,27 @@ Init ==
 -----------------------------------------------------------------------------
 (* What housekeeping gives to the scheduler, as soon as it may. *)
 
-(* A job that gave a part of its ranks back can be told of only to a scheduler that understands such a hello. *)
+(* A job's ranks may come back in parts only if a hello can tell the scheduler of such a job. *)
 \* PR-39
 InParts == PartialOk
 
 \* PR-39
 Policy == IF InParts THEN ReleaseAfter ELSE "unset"
 
-(* Of this housekeeping every rank has been handed over, and has completed. *)
+(* Every rank that will come has come, and has completed. *)
 Ends(h) == h.closing /\ h.running = {}
 
-(* What has completed goes at once, when the time is over, or at the end. *)
+(* What has completed goes at once, or when the time is over, or at the end. *)
 \* PR-32
 Goes(h) == IF Policy = "now" \/ h.timer = "expired" \/ Ends(h) THEN h.done ELSE {}
 
-(* The off-node part goes with `final'; but Fluxion does nothing for a job that it has forgotten. *)
+(* The scheduler takes ranks, and with `final' the off-node part; but Fluxion not of a job that it has forgotten. *)
 \* PR-35
 Taken(belief, ranks, final) ==
   [allocated |-> belief.allocated \ ranks,
    offNode   |-> belief.offNode /\ (final => Fluxion /\ belief.allocated = {})]
 
-(* What becomes of housekeeping and scheduler, when an event has made the job's housekeeping h. *)
+(* An event has made the job's housekeeping h; what may go to the scheduler goes, and with the end the timer stops. *)
 \* PR-34
 Flush(j, h) ==
   /\ hk' = [hk EXCEPT ![j] = [h EXCEPT !.done  = @ \ Goes(h),
@@ -174,7 +174,7 @@ EpilogFinish(j, e) ==
   /\ Job(j)!EpilogFinish(e)
   /\ UNCHANGED <<hk, sched>>
 
-(* Ranks are handed over early, where the scheduler can be told; if `final' goes with the last, that is all. *)
+(* Ranks are handed over early, if they may come back in parts; where `final' goes with the last rank, that is all. *)
 PartialFree(j, ranks) ==
   /\ InParts
   /\ job' = [job EXCEPT ![j].held = @ \ ranks, ![j].released = @ \cup ranks]
@@ -282,10 +282,10 @@ EachIsPartialRelease ==
 (* The job manager's books: what a job still holds, or has in housekeeping. *)
 Books(j) == job[j].held \cup hk[j].running \cup hk[j].done
 
-(* No rank goes to the scheduler before its script has ended; but a restart ends all scripts. *)
+(* No rank comes back to the scheduler before its script has ended; but a restart waits for none. *)
 \* PR-31
 FreeAfterHousekeeping ==
-  [][ ~Restart => \A j \in Jobs : \A r \in hk'[j].freed \ hk[j].freed :
+  [][ ~Restart => \A j \in Jobs : \A r \in sched[j].allocated \ sched'[j].allocated :
         r \in hk[j].done \/ \E ranks \in SUBSET Ranks : r \in ranks /\ Complete(j, ranks) ]_vars
 
 (* A rank goes to the scheduler at most once: then the job has it no more, nor ever again. *)
@@ -312,7 +312,7 @@ AccountedOnce ==
                   /\ job[j].held \cap (hk[j].running \cup hk[j].done) = {}
                   /\ hk[j].running \cap hk[j].done = {}
 
-(* The off-node part is the job's until `free', which no holder outlives. *)
+(* The off-node part is the job's until `free', and so while any holder that started before it is active. *)
 \* PR-36
 OffNodeHeld ==
   \A j \in OffNode : job[j].allocation # {} /\ ~job[j].closed => sched[j].offNode
@@ -339,7 +339,7 @@ JobsAreFair ==
 HangingSpec == Spec /\ HousekeepingIsFair
 FairSpec    == HangingSpec /\ StartsEnd /\ JobsAreFair
 
-(* Unless the last one is waited for, what a job hands over comes back, even if no holder ever finishes. *)
+(* What a job hands over comes back even if no holder ever finishes, unless it waits for the last rank. *)
 HandedOverComesBack ==
   \A j \in Jobs, r \in Ranks : r \in job[j].released ~> r \in hk[j].freed
 
@@ -347,7 +347,7 @@ HandedOverComesBack ==
 EveryRankComesBack ==
   \A j \in Jobs : job[j].allocation # {} ~> sched[j].allocated = {}
 
-(* The off-node part of a job that has ended comes back too. *)
+(* The off-node part of a job that has ended comes back. *)
 \* PR-36
 OffNodeFreed ==
   \A j \in Jobs : job[j].phase = "INACTIVE" ~> ~sched[j].offNode

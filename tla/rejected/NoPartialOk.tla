@@ -1,6 +1,6 @@
 ---------------------------- MODULE NoPartialOk -----------------------------
-(* Rejected (design 5): ranks are released early although the scheduler does not understand which are free in a hello.
-   After a reload it believes that the job has them all. *)
+(* Rejected (design 5): ranks come back in parts although the scheduler does not understand a hello that says so.  After
+   a reload it believes that the job has them all. *)
 \* PR-39
 EXTENDS Instance
 
