@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Final
 
@@ -174,10 +174,13 @@ def check_models(
         return Outcome(model, result, _found(model, result))
 
     with ThreadPoolExecutor(at_a_time or min(_MOST_AT_A_TIME, len(os.sched_getaffinity(0)))) as pool:
-        waiting = [pool.submit(check, model) for model in models]
+        pending = {pool.submit(check, model) for model in models}
         try:
-            for done in as_completed(waiting):
-                yield done.result()
+            while pending:
+                # With a timeout, as a Ctrl-C may reach another thread and then does not wake this one.
+                done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                for outcome in done:
+                    yield outcome.result()
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
