@@ -34,6 +34,7 @@ def test_ranks_arrive_in_several_hand_overs() -> None:
     assert hand_over(hand_over(one, NO_RANKS, closing=True), NO_RANKS, closing=False).closing
 
 
+@pytest.mark.requirement("PR-31")
 def test_only_what_runs_completes() -> None:
     one = running("0-2")
     assert complete_guard(one, IdSet("0-1"), IdSet("1")) is None
@@ -52,6 +53,7 @@ def test_ranks_that_fail_go_back_and_are_remembered() -> None:
     assert (one.freed, one.failed) == (IdSet("0-1"), IdSet("0"))
 
 
+@pytest.mark.requirement("PR-32")
 def test_unset_waits_for_all() -> None:
     one = complete(running("0-1"), IdSet("0-1"))
     assert due(one) == NOTHING  # more will come
@@ -61,6 +63,7 @@ def test_unset_waits_for_all() -> None:
     assert due(one) == (IdSet("0-2"), True)
 
 
+@pytest.mark.requirement("PR-32")
 def test_zero_waits_for_nothing() -> None:
     one = complete(running("0-1", closing=True), IdSet("1"), release_after=0)
     assert one.timer is Timer.OFF
@@ -71,6 +74,7 @@ def test_zero_waits_for_nothing() -> None:
     assert due(complete(one, IdSet("0")), 0) == (IdSet("0"), True)
 
 
+@pytest.mark.requirement("PR-32")
 def test_a_duration_waits_until_the_timer_expires() -> None:
     one = running("0-3")
     assert code(expire_guard(one)) is InstanceCode.TimerOff
@@ -95,6 +99,7 @@ def test_before_the_timer_expires_all_may_be_done() -> None:
     assert one == Housekeeping(freed=IdSet("0-1"), closing=True, final=True)
 
 
+@pytest.mark.requirement("PR-34")
 @pytest.mark.parametrize("release_after", [None, 0, 60.0])
 def test_final_is_sent_once_and_may_be_empty(release_after: float | None) -> None:
     one = hand_over(Housekeeping(freed=R), NO_RANKS, closing=True)

@@ -217,6 +217,7 @@ def test_with_last_sends_final_with_the_last_rank() -> None:
     assert outputs(state, *job(EpilogFinish("e"), Free(), Clean())) == []
 
 
+@pytest.mark.requirement("PR-36")
 def test_defer_on_fluxion_loses_the_off_node_part() -> None:
     """Seen on Fluxion 0.54."""
     state = instance(*MOVING, last_rank=LastRank.DEFER, release_after=0, fluxion=True, has_off_node=RABBIT)
@@ -227,6 +228,7 @@ def test_defer_on_fluxion_loses_the_off_node_part() -> None:
     assert ran(after, SchedulerReload()).scheduler.off_node == frozenset()  # until it is loaded anew
 
 
+@pytest.mark.requirement("PR-36")
 def test_with_last_gives_the_off_node_part_back_early() -> None:
     state = instance(*MOVING, last_rank=LastRank.WITH_LAST, release_after=0, has_off_node=RABBIT)
     state, done = ran(state, *state.decide()), Completed(1, R)
@@ -246,6 +248,7 @@ def test_what_a_job_refuses_the_instance_refuses() -> None:
     assert ran(state, *job(Unknown("debug.x"))) == state
 
 
+@pytest.mark.requirement("PR-41")
 def test_what_is_not_free_is_not_granted() -> None:
     state = ran(instance(*UNMOUNTING), *job(Submit(), id_=2))
     assert refused(state, JobEvent(2, Alloc(IdSet("3-4")))).code is InstanceCode.NotFree
@@ -258,6 +261,7 @@ def test_housekeeping_completes_where_it_runs() -> None:
     assert refused(state, TimerExpired(7)).code is InstanceCode.TimerOff
 
 
+@pytest.mark.requirement("PR-41")
 def test_an_instance_that_contradicts_itself_is_refused() -> None:
     member = Member(reduce(apply, UNMOUNTING, Job()), Housekeeping(running=IdSet("0")))
     state = Instance(Settings(release_after=0), {1: member})

@@ -27,6 +27,10 @@ from spec_text import (
 )
 
 from partialrelease import (
+    INSTANCE_STATE_RULES,
+    INSTANCE_STEP_RULES,
+    STATE_RULES,
+    STEP_RULES,
     Alloc,
     Code,
     Event,
@@ -48,6 +52,7 @@ from partialrelease import (
 
 REQUIREMENTS = requirements(TEXT.read_text())
 KEY_WORD = re.compile(r"\b(MUST|SHALL|SHOULD|MAY|REQUIRED|RECOMMENDED|OPTIONAL)\b")
+NAMES = re.compile(r"^\*(\w+(?:, \w+)*)\.\*")
 DECISIONS = sorted((SPEC / "decisions").glob("[0-9]*.md"))
 COMMANDS = [(page, *command) for page in pages() for command in commands(page)]
 
@@ -58,7 +63,7 @@ COMMANDS = [(page, *command) for page in pages() for command in commands(page)]
 def test_requirements_are_numbered_and_nothing_else_is_normative() -> None:
     assert [id_ for id_, _ in REQUIREMENTS] == [f"PR-{number:02}" for number in range(1, len(REQUIREMENTS) + 1)]
     assert all(KEY_WORD.search(said) for _, said in REQUIREMENTS)
-    _, _, after_the_key_words = TEXT.read_text().partition("All else\nexplains.")
+    _, _, after_the_key_words = TEXT.read_text().partition("All else explains.")
     rest = re.sub(r"^\*\*PR-\d\d\*\*.*?(?=\n\n)", "", after_the_key_words, flags=re.MULTILINE | re.DOTALL)
     assert len(rest) > 5000
     assert KEY_WORD.findall(rest) == []
@@ -107,6 +112,21 @@ def test_other_pages_refer_to_requirements_that_there_are() -> None:
     ids = {id_ for id_, _ in REQUIREMENTS}
     for page in pages():
         assert set(re.findall(r"PR-\d+", page.read_text())) <= ids, page
+
+
+NAMED = [(id_, name) for id_, said in REQUIREMENTS for name in re.findall(r"\w+", "".join(NAMES.findall(said)))]
+
+
+@pytest.mark.parametrize(("id_", "name"), NAMED)
+def test_a_rule_with_a_name_is_the_model_s_of_that_name(id_: str, name: str) -> None:
+    assert [each for each in references() if each.file.suffix == ".tla" and (each.id, each.name) == (id_, name)]
+
+
+def test_every_rule_of_the_code_is_a_requirement() -> None:
+    of_instances = [*INSTANCE_STATE_RULES, *INSTANCE_STEP_RULES]
+    in_code = {*STATE_RULES, *STEP_RULES, *(rule.__name__ for rule in of_instances)}
+    assert len(in_code) > 12
+    assert in_code <= {name for _, name in NAMED}
 
 
 # -- the normative text and the code --
