@@ -1,25 +1,36 @@
-"""The command line: ``partialrelease check`` and ``partialrelease explain``.
+"""The command line: ``partialrelease check``, ``explain`` and ``model-check``.
 
-Exit status: 0 fine, 1 violations found, 2 bad input or usage.
+Exit status: 0 fine, 1 violations or differences found, 2 bad input or usage.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import io
 import itertools
 import os
+import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 import msgspec
 from attrs import define, field
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -32,6 +43,9 @@ from .idset import MAX_ID, IdSet
 from .job import Job, LastRank, Phase
 from .report import finding_lines, plain, report_json, report_line
 from .resources import ResourceSet, ResourceSetError
+
+if TYPE_CHECKING:
+    from .model_check import Model
 
 __all__ = ["main"]
 
@@ -130,6 +144,133 @@ def explain(
     return 2 if log.bad else 1 if any(story.report.findings for story in stories) else 0
 
 
+@cli.command(name="model-check")
+@click.argument("names", nargs=-1, metavar="[MODEL]...")
+@click.option("--list", "listing", is_flag=True, help="List the models, and what must be found in each.")
+@click.option("--counterexample", is_flag=True, help="Print the counterexamples of the rejected designs too.")
+@click.option("--states", is_flag=True, help="Print counterexamples as states of TLA+ too.")
+@click.option("--eventlogs", metavar="DIR", help="Write counterexamples to DIR/MODEL.eventlog, for `explain`.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Models at a time. Default: one a CPU, at most 4.")
+@click.option("--workers", type=click.IntRange(1), default=1, metavar="N", help="TLC's workers a model. Default: 1.")
+@click.option("--distributed", is_flag=True, help="TLC's distributed mode: the workers are processes.")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Of the distributed mode. Default: 127.0.0.1.")
+def model_check(
+    names: tuple[str, ...],
+    listing: bool,
+    counterexample: bool,
+    states: bool,
+    eventlogs: str | None,
+    jobs: int | None,
+    workers: int,
+    distributed: bool,
+    host: str,
+) -> int:
+    """Have TLC check the models of the TLA+ specification: all, or those named. Needs the extra [tla].
+
+    Each rejected design must be found to violate its rule, and each other model must hold. Exit status: 0 all as
+    expected, 1 a difference, 2 no answer.
+
+    --distributed is for a model too large for one machine. It cannot check temporal properties (EarlyRelease,
+    EventuallyClean), and does not say which rule is violated. With the --host of another interface, workers on other
+    machines can join. Its ports ask for no password, and are open on all interfaces whatever the --host: use it where
+    the network can be trusted.
+    """
+    from . import model_check as mc  # here, so that the other commands start no later
+    from . import tlc
+
+    models = {model.name: model for model in mc.find_models(tlc.spec_folder())}
+    for name in names:
+        if name not in models:
+            raise click.UsageError(f"there is no model {name!r}. There are: {', '.join(models)}")
+    chosen = [models[name] for name in dict.fromkeys(names or models)]
+    if listing:
+        _show_table(("model", "expected", "what"), ([model.name, model.expectation, model.about] for model in chosen))
+        return 0
+    if distributed and not names:
+        raise click.UsageError("--distributed is for single large models: name them")
+    run: Callable[..., tlc.Result] = functools.partial(tlc.run, workers=workers)
+    if distributed:
+        on_ready = None if host == "127.0.0.1" else _invite
+        run = functools.partial(tlc.run_distributed, workers=workers, host=host, on_ready=on_ready)
+    outcomes: dict[str, mc.Outcome] = {}
+    error: tlc.TLCError | None = None
+    with _ended_by_signals(), _model_progress(len(chosen)) as shown:
+        try:
+            for outcome in mc.check_models(chosen, at_a_time=1 if distributed else jobs, run=run, on_progress=shown):
+                outcomes[outcome.model.name] = outcome
+                shown.end(outcome.model)
+        except tlc.TLCError as why:
+            error = why
+    checked = [outcomes[model.name] for model in chosen if model.name in outcomes]
+    _show_table(mc.HEADINGS, (outcome.row() for outcome in checked), [not each.as_expected for each in checked])
+    for outcome in checked:
+        if outcome.result.trace and (counterexample or eventlogs or states or not outcome.as_expected):
+            try:
+                for line in outcome.story(eventlogs, states):
+                    _say(line)
+            except OSError as why:
+                raise click.ClickException(f"{eventlogs}: cannot be written: {why.strerror}") from None
+    if error:
+        _complain(f"error: {error}")
+        return 2
+    different = [outcome for outcome in checked if not outcome.as_expected]
+    for outcome in different:
+        _say(f"NOT AS EXPECTED: {outcome.model.name} {outcome.finding}; expected: {outcome.model.expectation}")
+    _say(f"{len(checked)} models: {f'{len(different)} not' if different else 'all'} as expected")
+    return 1 if different else 0
+
+
+def _invite(command: str) -> None:
+    _complain(f"a worker on another machine: {command}")
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Leave in order, so that child processes end too, when told to terminate or when the terminal is gone."""
+
+    def leave(number: int, _: object) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Models:
+    """The models that are being checked, on a terminal."""
+
+    def __init__(self, progress: Progress | None, count: int) -> None:
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+        self._all = progress.add_task(f"{count} models", total=count) if progress else TaskID(0)
+
+    def __call__(self, model: Model, generated: int, distinct: int) -> None:
+        if self._progress:
+            if model.name not in self._tasks:
+                self._tasks[model.name] = self._progress.add_task(model.name, total=None)
+            said = f"{model.name}: {distinct:,} states" if distinct else model.name
+            self._progress.update(self._tasks[model.name], description=said)
+
+    def end(self, model: Model) -> None:
+        if self._progress:
+            self._progress.remove_task(self._tasks[model.name])
+            self._progress.advance(self._all)
+
+
+@contextlib.contextmanager
+def _model_progress(count: int) -> Iterator[_Models]:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Models(None, count)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
+        yield _Models(progress, count)
+
+
 @cli.command("trace-check")
 @_FILES
 @_R
@@ -168,7 +309,7 @@ def trace_check(files: tuple[str, ...], r_file: str | None, last_rank: str, expl
             totals.bad += log.bad
 
     try:
-        with _progress(files) as advance:
+        with _ended_by_signals(), _progress(files) as advance:
             for batch in batches(whole(advance)):
                 answers, behaviours = check_traces(batch, setting)
                 totals.behaviours += behaviours
@@ -418,22 +559,31 @@ def _show_report(log: _Log, report: Report) -> None:
 
 
 def _show_rows(story: _Story, ranks: IdSet | None) -> None:
-    table = Table()
-    for heading in HEADINGS:
-        table.add_column(heading, overflow="fold")
+    rows: list[tuple[str, ...]] = []
+    problems: list[bool] = []
     before: Row | None = None
     for row in story.rows:
         if ranks is None or any(row.touches(before, rank) for rank in ranks):
-            cells = (Text(cell) for cell in row.cells(story.report.began))
-            table.add_row(*cells, style="red" if row.problem else None)
+            rows.append(row.cells(story.report.began))
+            problems.append(bool(row.problem))
         before = row
+    if story.report.events > _MOST_ROWS:
+        _say(f"(the last {_MOST_ROWS} of {story.report.events} events)")
+    _show_table(HEADINGS, rows, problems)
+
+
+def _show_table(headings: Iterable[str], rows: Iterable[Iterable[str]], problems: Iterable[bool] = ()) -> None:
+    """Print a table; red, on a terminal, the rows that are problems."""
+    table = Table()
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for cells, problem in itertools.zip_longest(rows, problems, fillvalue=False):
+        table.add_row(*map(Text, cast(Iterable[str], cells)), style="red" if problem else None)
     console = Console()
     if not console.width or not (console.is_terminal or "COLUMNS" in os.environ):
         console = Console(width=160)
     with console.capture() as capture:
         console.print(table)
-    if story.report.events > _MOST_ROWS:
-        _say(f"(the last {_MOST_ROWS} of {story.report.events} events)")
     _print(capture.get())
 
 
@@ -469,6 +619,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except click.exceptions.Abort:
+        _complain("interrupted")
         sys.exit(130)
     except OSError as error:
         _cannot_print(error)

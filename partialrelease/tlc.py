@@ -64,9 +64,7 @@ _STATES_BEGIN: Final = "STARTMSG 2189:"
 _OF_THE_CONFIGURATION: Final = range(5000, 6000)
 _MOST_OF_A_REASON: Final = 400  # characters
 
-_NAMED: Final = re.compile(
-    r"(?:[Ii]nvariant|[Pp]roperty|Implied-init) (.+?) (?:is|was) violated", re.DOTALL
-)
+_NAMED: Final = re.compile(r"(?:[Ii]nvariant|[Pp]roperty|Implied-init) (.+?) (?:is|was) violated", re.DOTALL)
 _PLACE: Final = re.compile(r"line (\d+), col \d+ to line \d+, col \d+ of module (\w+)")
 _STATE_HEAD: Final = re.compile(r"(\d+): (?:<([^\s(>]+)[^\n]*)?")
 _VARIABLE: Final = re.compile(r"^(?:/\\ )?(\w+) = ", re.MULTILINE)

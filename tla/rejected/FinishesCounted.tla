@@ -13,7 +13,7 @@ MatchedStep ==
   /\ Next
   /\ count' = count + Cardinality(Epilogs \cap DOMAIN actions') - Cardinality(ActiveEpilogs)
 
-UnmatchedFinish(e) ==
+UnmatchedEpilogFinish(e) ==
   /\ e \notin DOMAIN actions
   /\ count > 0
   /\ count' = count - 1
@@ -33,6 +33,6 @@ FreeByCount ==
 
 CountNext ==
   \/ MatchedStep
-  \/ \E e \in Epilogs : UnmatchedFinish(e)
+  \/ \E e \in Epilogs : UnmatchedEpilogFinish(e)
   \/ FreeByCount
 =============================================================================

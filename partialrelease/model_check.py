@@ -1,0 +1,190 @@
+"""The models of the specification, what TLC must find in each, and what it does find.
+
+A model is a configuration ``tla/NAME.cfg`` (or ``tla/rejected/NAME.cfg``); its module is what stands before the first
+dash in NAME. It must hold, unless its first line is ``\\* Violates RULE``: then that rule must be found violated.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from . import tlc
+from .counterexample import first_departure, is_of_one_job, to_entries
+from .eventlog import write_log
+from .tlavalue import Value, read_value
+
+__all__ = ["HEADINGS", "Model", "Outcome", "check_models", "find_models"]
+
+HEADINGS: Final = ("model", "expected", "found", "distinct states", "depth", "seconds")
+
+_MOST_AT_A_TIME: Final = 4  # each takes up to a quarter of the memory
+
+_VIOLATES: Final = re.compile(r"\\\* Violates (\w+)")
+_COMMENT: Final = re.compile(r"\\\*[^\n]*|\(\*.*?\*\)", re.DOTALL)
+_CONSTANT: Final = re.compile(r"^\s*(\w+)\s*=\s*(\S.*?)\s*$", re.MULTILINE)
+_KEYWORDS: Final = "CONSTANTS? INIT NEXT SPECIFICATION INVARIANTS? PROPERTY PROPERTIES SYMMETRY VIEW CONSTRAINTS?"
+_KEYWORDS_OF_ACTIONS: Final = "ACTION_CONSTRAINTS? ALIAS POSTCONDITION CHECK_DEADLOCK"
+_KEYWORD: Final = re.compile(rf"\b({'|'.join((_KEYWORDS + ' ' + _KEYWORDS_OF_ACTIONS).split())})\b")
+
+
+@frozen
+class Model:
+    """``expected``: the rule that must be found violated, or ``None``. ``about``: what it, or the design, is."""
+
+    name: str
+    module: Path
+    config: Path
+    expected: str | None
+    about: str
+
+    @property
+    def expectation(self) -> str:
+        return _in_words(self.expected)
+
+    def constants(self) -> Mapping[str, Value]:
+        """The values that the configuration gives to constants."""
+        values: dict[str, Value] = {}
+        for name, text in _CONSTANT.findall(_COMMENT.sub("", self.config.read_text())):
+            values[name] = read_value(text)
+        return values
+
+    def rules(self, *kinds: str) -> list[str]:
+        """The names that the configuration lists under ``INVARIANT`` or ``PROPERT``(Y, IES)."""
+        _, *parts = _KEYWORD.split(_COMMENT.sub("", self.config.read_text()))
+        sections = zip(parts[::2], parts[1::2], strict=True)
+        return [name for keyword, text in sections if keyword.startswith(kinds) for name in text.split()]
+
+
+@frozen
+class Outcome:
+    """What TLC found in a model. ``found``: the rule that is violated, or ``None``."""
+
+    model: Model
+    result: tlc.Result
+    found: str | None
+
+    @property
+    def as_expected(self) -> bool:
+        return self.found == self.model.expected
+
+    @property
+    def finding(self) -> str:
+        return _in_words(self.found)
+
+    def row(self) -> tuple[str, ...]:
+        """The cells of a table with ``HEADINGS``."""
+        figures = f"{self.result.distinct:,}", str(self.result.depth), f"{self.result.seconds:.1f}"
+        return self.model.name, self.model.expectation, self.finding, *figures
+
+    def story(self, eventlogs: str | None, states: bool) -> Iterator[str]:
+        """The counterexample, a line at a time: as an eventlog, or written to the folder ``eventlogs``; as states.
+
+        Where there is no eventlog (not the life of one job, from its submission), as states. Raises ``OSError``.
+        """
+        trace = self.result.trace
+        head = f"{self.model.name} {self.finding}, in {len(trace)} states"
+        constants = self.model.constants()
+        if not is_of_one_job(trace):
+            yield f"{head} (no eventlog: it does not begin with the submission of one job):"
+            yield from self._states()
+            return
+        entries = to_entries(trace, constants)
+        explain = f"`partialrelease explain --last-rank {constants.get('LastRank', 'keep')}`"
+        if eventlogs is None:
+            yield f"{head}. As an eventlog, for {explain}:"
+            text = io.StringIO()
+            write_log(entries, text)
+            yield from text.getvalue().splitlines()
+        else:
+            file = Path(eventlogs, f"{self.model.name}.eventlog")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("w") as stream:
+                write_log(entries, stream)
+            yield f"{head}. As an eventlog, for {explain}: {file}"
+        nowhere = "By the rules of one job each event may happen: what is wrong is what comes between them."
+        yield f"  {first_departure(trace, constants, entries) or nowhere}"
+        if states:
+            yield from self._states()
+
+    def _states(self) -> Iterator[str]:
+        before: Mapping[str, str] = {}
+        for state in self.result.trace:
+            yield f"  state {state.number}{': ' if state.action else ''}{state.action}"
+            for name, text in state.values.items():
+                if before.get(name) != text:
+                    yield f"    {name} = {text}"
+            before = state.values
+        if self.result.lasso is not None:
+            ends = self.result.lasso == self.result.trace[-1].number
+            yield "  and nothing more happens" if ends else f"  and from here again to state {self.result.lasso}"
+
+
+def _in_words(rule: str | None) -> str:
+    return "holds" if rule is None else f"violates {rule}"
+
+
+def find_models(folder: Path) -> tuple[Model, ...]:
+    """The models below ``folder``, and then the rejected designs, by name."""
+    configs = [*sorted(folder.glob("*.cfg")), *sorted((folder / "rejected").glob("*.cfg"))]
+    return tuple(map(_model, configs))
+
+
+def _model(config: Path) -> Model:
+    first = config.read_text().partition("\n")[0]
+    module = config.with_name(f"{config.stem.partition('-')[0]}.tla")
+    about = first.removeprefix("\\*").strip()
+    violates = _VIOLATES.fullmatch(first)
+    if violates and module.is_file() and (comment := re.search(r"\(\*(.*?)\*\)", module.read_text(), re.DOTALL)):
+        about = " ".join(comment[1].split())
+    return Model(config.stem, module, config, violates[1] if violates else None, about)
+
+
+def check_models(
+    models: Iterable[Model],
+    *,
+    at_a_time: int | None = None,
+    run: Callable[..., tlc.Result] = tlc.run,
+    on_progress: Callable[[Model, int, int], object] | None = None,
+) -> Iterator[Outcome]:
+    """Have TLC check the models, several at a time; the outcomes come as they are there.
+
+    ``run``: :func:`tlc.run`, or what does the same. ``on_progress`` is told the model and its numbers of generated and
+    of distinct states, by any thread. Raises :class:`tlc.TLCError`; whatever ends this ends all that runs.
+    """
+    stop = threading.Event()
+
+    def check(model: Model) -> Outcome:
+        def progress(generated: int, distinct: int) -> None:
+            if stop.is_set():
+                raise tlc.TLCError("stopped")
+            if on_progress is not None:
+                on_progress(model, generated, distinct)
+
+        progress(0, 0)
+        result = run(model.module, model.config, options=["-deadlock"], on_progress=progress)
+        return Outcome(model, result, _found(model, result))
+
+    with ThreadPoolExecutor(at_a_time or min(_MOST_AT_A_TIME, len(os.sched_getaffinity(0)))) as pool:
+        waiting = [pool.submit(check, model) for model in models]
+        try:
+            for done in as_completed(waiting):
+                yield done.result()
+        finally:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _found(model: Model, result: tlc.Result) -> str | None:
+    """What is violated, also where TLC does not say it but there is only one thing that it can be."""
+    kinds = {"Temporal": ["PROPERT"], "Unnamed": ["INVARIANT", "PROPERT"]}.get(result.violated or "")
+    candidates = model.rules(*kinds) if kinds else []
+    return candidates[0] if len(candidates) == 1 else result.violated
