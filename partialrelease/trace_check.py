@@ -79,7 +79,7 @@ class TooLongError(Exception):
 
     def __str__(self) -> str:
         job = "the job" if self.entry.job is None else f"job {self.entry.job}"
-        return f"{job} has more than {MOST_EVENTS} events: trace-check takes no longer ones (check does)"
+        return f"{job} has more than {MOST_EVENTS} events, the most that trace-check can take: the log was read to here"
 
 
 @define
@@ -144,11 +144,12 @@ class Answer:
 def traces(source: str, entries: Iterable[ev.Entry], last_rank: LastRank = LastRank.KEEP) -> Iterator[Trace]:
     """The jobs of a log: each soon after it has ended, or at the end of the log.
 
-    Raises :class:`NotALogStartError` and :class:`TooLongError`.
+    Raises :class:`NotALogStartError`, and :class:`TooLongError` in the end.
     """
     begin = Job(last_rank)
     active: dict[int | None, Trace] = {}
     ended: dict[int | None, Trace] = {}
+    too_long: TooLongError | None = None
     for entry in entries:
         trace = active.pop(entry.job, None) or ended.get(entry.job)
         if trace is None:
@@ -157,7 +158,8 @@ def traces(source: str, entries: Iterable[ev.Entry], last_rank: LastRank = LastR
         if trace.whole:
             trace.entries.append(entry)
             if len(trace.entries) > MOST_EVENTS:
-                raise TooLongError(entry)
+                too_long = TooLongError(entry)
+                break
             if trace.refused is None and trace.report.findings:
                 trace.refused = len(trace.entries) - 1
         if trace.report.state.phase is not INACTIVE:
@@ -168,6 +170,8 @@ def traces(source: str, entries: Iterable[ev.Entry], last_rank: LastRank = LastR
             yield ended.pop(next(iter(ended)))
     yield from ended.values()
     yield from active.values()
+    if too_long:
+        raise too_long
 
 
 def batches(jobs: Iterable[Trace]) -> Iterator[list[Trace]]:
