@@ -330,7 +330,7 @@ def test_tlc_and_check_agree_on_200_made_up_logs_in_one_run(made_up: list[Trace]
     accepted = [trace for trace in made_up if not trace.report.findings]
     events = {type(entry.event) for trace in accepted for entry in trace.entries}
     assert {Release, PartialFree, Free, Clean, PrologFinish, EpilogFinish} <= events
-    assert any(len(behaviour([e.event for e in trace.entries]).classes) > 4 for trace in accepted)
+    assert any(len(behaviour([e.event for e in trace.entries]).classes) >= 4 for trace in accepted)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_tlc_and_check_agree_on_200_made_up_logs_in_one_run(made_up: list[Trace]
     [
         ("  /\\ ranks # All => ranks \\subseteq held\n", ""),
         ('  /\\ LastRank = "keep" => ranks # held\n', ""),
-        ('  /\\ final => exec # "running"\n', ""),
+        ("  /\\ e \\notin DOMAIN actions\n", ""),
         ("IF allocation = {} THEN Ranks ELSE held", "held"),
     ],
 )
