@@ -83,11 +83,7 @@ def check(files: tuple[str, ...], r_file: str | None, fragment: bool, last_rank:
     FILE is an eventlog (JSON lines, or the text of `flux job eventlog`) or a job manager's journal; .gz, .xz and .zst
     are read as they are; - or nothing is standard input. Exit status: 0 fine, 1 violations, 2 bad input.
     """
-    files = files or ("-",)
-    if files.count("-") > 1:
-        raise click.UsageError("standard input can be read only once: give - once")
-    if r_file is not None and len(files) > 1:
-        raise click.UsageError("--R is the R of one job: give it with one FILE")
+    files = _given(files, r_file)
     totals = _Totals()
     with _progress(files) as advance:
         for file in files:
@@ -277,6 +273,90 @@ def _model_progress(count: int) -> Iterator[_Models]:
         yield _Models(progress, count)
 
 
+@cli.command("trace-check")
+@_FILES
+@_R
+@_LAST_RANK
+@click.option("--explain", "explained", is_flag=True, help="Say what TLC saw, also of logs that are accepted.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def trace_check(files: tuple[str, ...], r_file: str | None, last_rank: str, explained: bool, form: str) -> int:
+    """Have TLC say whether eventlogs are behaviours of the TLA+ specification, and at which line one is not.
+
+    FILE is what `check` reads, and begins with submit; jobs of a journal that began before it are left out. What
+    `check` says is shown beside. Exit status: 0 all accepted, 1 not all, 2 bad input, or TLC cannot be run.
+    """
+    from .tlc import TLCError
+    from .trace_check import TooLongError, Trace, answer_json, answer_lines, batches, check_traces, traces
+
+    files = _given(files, r_file)
+    setting = LastRank(last_rank)
+    totals = _Followed()
+
+    def whole(advance: Callable[[int], object] | None) -> Iterator[Trace]:
+        for file in files:
+            log = _Log(file, r_file, False, setting, advance)
+            left_out = 0
+            try:
+                for trace in traces(log.name, log.entries(), setting):
+                    if trace.whole:
+                        yield trace
+                    else:
+                        left_out += 1
+            except NotALogStartError as error:
+                log.fail(f"{log.name}:{error.entry.line}: {error}; trace-check needs all of it")
+            except TooLongError as error:
+                log.fail(f"{log.name}:{error.entry.line}: {error}")
+            if left_out:
+                _warn(f"{log.name}: left out what began before the log: {left_out} job{_s(left_out)}")
+            totals.bad += log.bad
+
+    try:
+        with _ended_by_signals(), _progress(files) as advance:
+            for batch in batches(whole(advance)):
+                answers, behaviours = check_traces(batch, setting)
+                totals.behaviours += behaviours
+                totals.runs += 1
+                for answer in answers:
+                    totals.add(len(answer.trace.entries), answer.stopped is None, answer.agreed)
+                    if form == "json":
+                        _print(msgspec.json.encode(answer_json(answer)).decode() + "\n")
+                    else:
+                        for line in answer_lines(answer, explained):
+                            _say(line)
+    except TLCError as error:
+        _complain(f"error: {error}")
+        return 2
+    if form == "text" and totals.jobs > 1:
+        _say(totals.line())
+    return 2 if totals.bad else 1 if totals.stopped or totals.disagreed else 0
+
+
+@define
+class _Followed:
+    """What `trace-check` has done."""
+
+    jobs: int = 0
+    events: int = 0
+    stopped: int = 0
+    disagreed: int = 0
+    behaviours: int = 0
+    runs: int = 0
+    bad: int = 0
+
+    def add(self, events: int, accepted: bool, agreed: bool) -> None:
+        self.jobs += 1
+        self.events += events
+        self.stopped += not accepted
+        self.disagreed += not agreed
+
+    def line(self) -> str:
+        found = f"{self.stopped} not accepted" if self.stopped else "all accepted"
+        how = f"{self.behaviours} different behaviour{_s(self.behaviours)} in {self.runs} run{_s(self.runs)} of TLC"
+        other = f"; check disagrees about {self.disagreed}" if self.disagreed else ""
+        bad = f"; {self.bad} error{_s(self.bad)}: not all could be read" if self.bad else ""
+        return f"{self.jobs} job{_s(self.jobs)}, {self.events} events: {found} ({how}){other}{bad}"
+
+
 @define
 class _Story:
     """One job, with a row an event: the last of them, if they are many."""
@@ -322,7 +402,7 @@ class _Log:
         self._r_file = r_file
         self._resources: ResourceSet | None = None
 
-    def _entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
         try:
             r_file = self._r_file or (None if self.file == "-" else find_r(self.file))
             self._resources = read_r(r_file) if r_file else None
@@ -343,7 +423,7 @@ class _Log:
         self.bad += 1
 
     def reports(self) -> Iterator[Report]:
-        entries = self._entries()
+        entries = self.entries()
         try:
             first = next(entries, None)
             if first is not None:
@@ -364,7 +444,7 @@ class _Log:
         stories: dict[int | None, _Story] = {}
         last: _Story | None = None
         try:
-            for entry in self._entries():
+            for entry in self.entries():
                 if wanted is not None and entry.job != wanted:
                     continue
                 story = stories.get(entry.job)
@@ -428,6 +508,20 @@ class _Totals:
         cut = f"; {self.fragments} of the jobs began before the log" if self.fragments else ""
         bad = f"; {self.bad} errors: not all could be read" if self.bad else ""
         return f"{self.jobs} job{'' if self.jobs == 1 else 's'}, {self.events} events: {found}{cut}{bad}"
+
+
+def _given(files: tuple[str, ...], r_file: str | None) -> tuple[str, ...]:
+    """The files to read."""
+    files = files or ("-",)
+    if files.count("-") > 1:
+        raise click.UsageError("standard input can be read only once: give - once")
+    if r_file is not None and len(files) > 1:
+        raise click.UsageError("--R is the R of one job: give it with one FILE")
+    return files
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def _say(line: str) -> None:
