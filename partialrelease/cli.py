@@ -1,4 +1,4 @@
-"""The command line: ``partialrelease check``, ``explain`` and ``model-check``.
+"""The command line: ``partialrelease check``, ``explain``, ``model-check`` and ``compare``.
 
 Exit status: 0 fine, 1 violations or differences found, 2 bad input or usage.
 """
@@ -219,6 +219,58 @@ def model_check(
         _say(f"NOT AS EXPECTED: {outcome.model.name} {outcome.finding}; expected: {outcome.model.expectation}")
     _say(f"{len(checked)} checked, {len(different) or 'all'} {'NOT ' if different else ''}as expected")
     return 1 if different else 0
+
+
+@cli.command()
+@click.option("--ranks", type=click.IntRange(1, 8), default=2, show_default=True, help="Ranks that there are.")
+@click.option("--epilogs", type=click.IntRange(0, 8), default=1, show_default=True, help="Epilogs that there are.")
+@click.option("--prologs", type=click.IntRange(0, 8), default=1, show_default=True, help="Prologs that there are.")
+@_LAST_RANK
+def compare(ranks: int, epilogs: int, prologs: int, last_rank: str) -> int:
+    """Compare the TLA+ specification of a job with the code: their complete state graphs, both ways.
+
+    What the one allows the other must allow, with the same outcome, and what the one refuses the other must refuse; in
+    every state, of every event that there is within the bounds. Needs the extra [tla]. Exit status: 0 they are equal, 1
+    they differ, 2 no answer.
+    """
+    from . import state_graph as sg  # here, so that the other commands start no later
+    from .tlc import TLCError
+
+    machine = sg.one_job(ranks, epilogs, prologs, LastRank(last_rank))
+    _say(f"ranks {ranks}, epilogs {epilogs}, prologs {prologs}, last rank {last_rank}: {len(machine.events)} events")
+    with _ended_by_signals(), _status() as status:
+        try:
+            theirs = sg.graph_of_tlc(machine, on_progress=lambda _, found: status(f"TLA+: {found:,} states"))
+        except TLCError as error:
+            _complain(f"error: {error}")
+            return 2
+        ours = sg.graph_of_python(
+            machine,
+            within=theirs,
+            on_progress=lambda found: status(f"Python: {found:,} of {len(theirs.moves):,} states"),
+        )
+    for name, graph in (("TLA+", theirs), ("Python", ours)):
+        _say(f"{name:6}  {len(graph.moves)} states, {graph.transitions} transitions, {graph.seconds:.1f} s")
+    found = sg.differences(ours, theirs)
+    if not found:
+        _say("The state graphs are equal.")
+        return 0
+    for line in sg.difference_lines(theirs, found[0]):
+        _say(line)
+    more = f" This is the first; {len(found) - 1} more outcomes differ." if found[1:] else ""
+    _say(f"THE STATE GRAPHS DIFFER.{more}")
+    return 1
+
+
+@contextlib.contextmanager
+def _status() -> Iterator[Callable[[str], object]]:
+    """A line on a terminal that says what is going on, nothing elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda line: None
+        return
+    with console.status("TLA+") as status:
+        yield status.update
 
 
 def _invite(command: str) -> None:

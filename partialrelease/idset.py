@@ -122,6 +122,8 @@ class IdSet:
     def __hash__(self) -> int:
         # Not the bitmap's own hash: that visits every id.
         bits = self._bits
+        if MAX_ID in bits:
+            return MAX_ID  # ALL_RANKS, or little less: of so many containers even the length takes long
         return hash((len(bits), bits.min(), bits.max())) if bits else 0
 
     # -- contents --

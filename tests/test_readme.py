@@ -51,7 +51,7 @@ def test_the_library_in_ten_lines_prints_what_the_readme_shows(capsys: pytest.Ca
 
 
 def test_every_public_name_can_be_had_from_the_package() -> None:
-    for name in ("check", "eventlog", "events", "fragment", "hostlist", "idset", "job", "resources"):
+    for name in ("check", "eventlog", "events", "fragment", "hostlist", "idset", "invariants", "job", "resources"):
         module = import_module(f"partialrelease.{name}")
         for public in module.__all__:
             assert getattr(partialrelease, public) is getattr(module, public)
