@@ -59,12 +59,42 @@ from .hostlist import (
     Hostlist,
     HostlistError,
 )
+from .housekeeping import (
+    Housekeeping,
+    Timer,
+)
 from .idset import (
     ALL_RANKS,
     MAX_ID,
     NO_RANKS,
     IdSet,
     IdSetError,
+)
+from .instance import (
+    Completed,
+    Hello,
+    Input,
+    Instance,
+    JobEvent,
+    Member,
+    Output,
+    Restart,
+    RunHousekeeping,
+    SchedFree,
+    SchedulerReload,
+    Settings,
+    StartTimer,
+    TimerExpired,
+    rebuild,
+)
+from .instance_error import (
+    InstanceCode,
+    InstanceError,
+)
+from .instance_invariants import (
+    INSTANCE_STATE_RULES,
+    INSTANCE_STEP_RULES,
+    broken_instance_rules,
 )
 from .invariants import (
     STATE_RULES,
@@ -96,6 +126,10 @@ from .job import (
     effect,
     guard,
     settle,
+)
+from .scheduler import (
+    HelloResponse,
+    Scheduler,
 )
 
 if TYPE_CHECKING:
@@ -137,6 +171,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALL_RANKS",
+    "INSTANCE_STATE_RULES",
+    "INSTANCE_STEP_RULES",
     "MAX_ID",
     "MEANING",
     "NO_RANKS",
@@ -147,6 +183,7 @@ __all__ = [
     "Clean",
     "CleanIsLast",
     "Code",
+    "Completed",
     "Depend",
     "DependencyAdd",
     "DependencyRemove",
@@ -163,22 +200,32 @@ __all__ = [
     "FluxRestart",
     "Fragment",
     "Free",
+    "Hello",
+    "HelloResponse",
     "Hold",
     "Holder",
     "HolderKind",
     "Hostlist",
     "HostlistError",
+    "Housekeeping",
     "IdSet",
     "IdSetError",
+    "Input",
+    "Instance",
+    "InstanceCode",
+    "InstanceError",
     "Invalidate",
     "Job",
+    "JobEvent",
     "JobException",
     "JobspecUpdate",
     "LastRank",
     "Malformed",
+    "Member",
     "Memo",
     "NoReleaseWhileReferenced",
     "NotALogStartError",
+    "Output",
     "PartialFree",
     "Phase",
     "Priority",
@@ -194,14 +241,24 @@ __all__ = [
     "ReplayIsState",
     "Report",
     "ResourceUpdate",
+    "Restart",
+    "RunHousekeeping",
+    "SchedFree",
+    "Scheduler",
+    "SchedulerReload",
     "SetFlags",
+    "Settings",
     "Start",
+    "StartTimer",
     "Submit",
+    "Timer",
+    "TimerExpired",
     "Unknown",
     "Urgency",
     "Validate",
     "apply",
     "begin_report",
+    "broken_instance_rules",
     "broken_rules",
     "check_entries",
     "decide",
@@ -210,6 +267,7 @@ __all__ = [
     "known_ranks",
     "looks_cut_short",
     "make_event",
+    "rebuild",
     "settle",
     "to_context",
 ]

@@ -1,0 +1,49 @@
+"""The spec of the instance and the code are the same machine: their complete state graphs are equal, both ways."""
+
+import pytest
+from attrs import evolve
+
+from partialrelease import LastRank, Settings
+from partialrelease import instance as instances
+from partialrelease.instance_graph import several_jobs
+from partialrelease.state_graph import differences, graph_of_python, graph_of_tlc
+
+KEEP, DEFER, WITH_LAST = LastRank
+BOTH = frozenset({1, 2})
+SETTINGS = [  # settings, ranks, states, transitions; of two jobs with an epilog each
+    (Settings(KEEP, 0, fluxion=True, has_off_node=BOTH), 2, 8258, 75684),
+    (Settings(KEEP, None, has_off_node=BOTH), 1, 0, 0),
+    (Settings(DEFER, 60.0, has_off_node=frozenset({1})), 1, 0, 0),
+    (Settings(DEFER, 0, fluxion=True, has_off_node=BOTH), 1, 0, 0),
+    (Settings(WITH_LAST, 60.0), 1, 0, 0),
+    (Settings(DEFER, 0, partial_ok=False, has_off_node=BOTH), 1, 0, 0),
+]
+
+
+@pytest.mark.parametrize(("settings", "ranks", "states", "transitions"), SETTINGS)
+def test_state_graphs_are_equal(settings: Settings, ranks: int, states: int, transitions: int) -> None:
+    machine = several_jobs(settings, ranks=ranks)
+    ours = graph_of_python(machine)
+    theirs = graph_of_tlc(machine)
+    assert (ours.initial, ours.moves) == (theirs.initial, theirs.moves)
+    assert (len(ours.moves), ours.transitions) == (states, transitions)
+
+
+def test_another_scheduler_is_a_difference() -> None:
+    """Python's scheduler forgets no job, and TLA+'s does."""
+    forgetful = several_jobs(Settings(DEFER, 0, fluxion=True, has_off_node=BOTH), ranks=1)
+    other = evolve(forgetful, first=instances.Instance(Settings(DEFER, 0, has_off_node=BOTH)))
+    theirs = graph_of_tlc(forgetful)
+    found = differences(graph_of_python(other, within=theirs), theirs)
+    assert found
+    assert {difference.event.partition("(")[0] for difference in found} <= {"Free", "Complete", "Reload", "Restart"}
+
+
+def test_another_hello_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python calls free at a reload what was handed over, and TLA+ what was freed."""
+    machine = several_jobs(Settings(DEFER, 0), ranks=1)
+    theirs = graph_of_tlc(machine)
+    monkeypatch.setattr(instances, "free_in_hello", lambda member: member.job.released)
+    found = differences(graph_of_python(machine, within=theirs), theirs)
+    assert found
+    assert {difference.event for difference in found} == {"Reload"}
