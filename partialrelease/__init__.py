@@ -18,6 +18,11 @@ from .check import (
     check_entries,
     known_ranks,
 )
+from .cores import (
+    NO_CORES,
+    CoreBooks,
+    CoreSet,
+)
 from .events import (
     Alloc,
     Clean,
@@ -127,6 +132,25 @@ from .job import (
     guard,
     settle,
 )
+from .sched_check import (
+    SCHED_MEANING,
+    AllocEnd,
+    AllocGrant,
+    AllocRequest,
+    FreeRequest,
+    HelloEnd,
+    HelloJob,
+    HelloRequest,
+    JobLog,
+    LogsBeside,
+    LogsOfFile,
+    SchedChecker,
+    SchedCode,
+    SchedDrop,
+    SchedFinding,
+    SchedJob,
+    SchedMessage,
+)
 from .scheduler import (
     HelloResponse,
     Scheduler,
@@ -166,6 +190,15 @@ if TYPE_CHECKING:
     from .resources import (
         ranks_of_summary as ranks_of_summary,
     )
+    from .sched_trace import (
+        MAX_MESSAGE as MAX_MESSAGE,
+    )
+    from .sched_trace import (
+        TraceReader as TraceReader,
+    )
+    from .sched_trace import (
+        read_trace as read_trace,
+    )
 
 __version__ = "0.1.0"
 
@@ -175,15 +208,22 @@ __all__ = [
     "INSTANCE_STEP_RULES",
     "MAX_ID",
     "MEANING",
+    "NO_CORES",
     "NO_RANKS",
+    "SCHED_MEANING",
     "STATE_RULES",
     "STEP_RULES",
     "UNKNOWN",
     "Alloc",
+    "AllocEnd",
+    "AllocGrant",
+    "AllocRequest",
     "Clean",
     "CleanIsLast",
     "Code",
     "Completed",
+    "CoreBooks",
+    "CoreSet",
     "Depend",
     "DependencyAdd",
     "DependencyRemove",
@@ -200,7 +240,11 @@ __all__ = [
     "FluxRestart",
     "Fragment",
     "Free",
+    "FreeRequest",
     "Hello",
+    "HelloEnd",
+    "HelloJob",
+    "HelloRequest",
     "HelloResponse",
     "Hold",
     "Holder",
@@ -218,8 +262,11 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobException",
+    "JobLog",
     "JobspecUpdate",
     "LastRank",
+    "LogsBeside",
+    "LogsOfFile",
     "Malformed",
     "Member",
     "Memo",
@@ -243,7 +290,13 @@ __all__ = [
     "ResourceUpdate",
     "Restart",
     "RunHousekeeping",
+    "SchedChecker",
+    "SchedCode",
+    "SchedDrop",
+    "SchedFinding",
     "SchedFree",
+    "SchedJob",
+    "SchedMessage",
     "Scheduler",
     "SchedulerReload",
     "SetFlags",
@@ -284,6 +337,9 @@ _SHELL = {
     "ResourceSet": "resources",
     "ResourceSetError": "resources",
     "ranks_of_summary": "resources",
+    "MAX_MESSAGE": "sched_trace",
+    "TraceReader": "sched_trace",
+    "read_trace": "sched_trace",
 }
 
 

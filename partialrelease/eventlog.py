@@ -59,7 +59,7 @@ _EXPECTED: Final = 'a JSON entry such as {"timestamp":1552593348.07,"name":"free
 _EXPECTED_TEXT: Final = "a line of `flux job eventlog` such as 1552593348.07 finish status=0"
 
 _NESTING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TEXT_LINE: Final = re.compile(r"(\[[^\]\[{]*\]|[^\s\[]\S*) +(\S+)(?: (.*))?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]+)?", re.ASCII)
 _OFFSET: Final = re.compile(r"\[ *([+-][0-9]{1,12}\.[0-9]+)\]", re.ASCII)
@@ -86,11 +86,11 @@ class LogError(Exception):
         return f"{self.source}:{self.line}: {self.message}" if self.line else f"{self.source}: {self.message}"
 
 
-def _print_warning(message: str) -> None:
+def print_warning(message: str) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
-_BROKEN_FILE: Final = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
+BROKEN_FILE: Final = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -99,7 +99,7 @@ def _why(error: Exception) -> str:
         return f"not UTF-8 text: {error.reason} at byte {error.start + 1}"
     if isinstance(error, RecursionError):
         return f"nested deeper than {_MAX_DEPTH} levels"
-    if isinstance(error, _BROKEN_FILE):
+    if isinstance(error, BROKEN_FILE):
         return f"cannot be read from here on: {error}"
     if isinstance(error, msgspec.DecodeError):
         return f"not an eventlog entry: {error}; expected {_EXPECTED}"
@@ -191,7 +191,7 @@ def read_r(path: str) -> ResourceSet:
         resources = ResourceSet.parse(text.removeprefix(codecs.BOM_UTF8))
         resources.hosts()
         return resources
-    except (ResourceSetError, *_BROKEN_FILE) as error:
+    except (ResourceSetError, *BROKEN_FILE) as error:
         raise LogError(path, 0, _why(error)) from None
 
 
@@ -218,7 +218,7 @@ _decode_context = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
 
-class _BadLineError(Exception):
+class BadLineError(Exception):
     """A line is not an entry; the message says why and what was expected."""
 
 
@@ -227,7 +227,7 @@ def read_log(
     stream: BinaryIO | None = None,
     *,
     resources: ResourceSet | None = None,
-    warn: Callable[[str], object] = _print_warning,
+    warn: Callable[[str], object] = print_warning,
 ) -> Iterator[Entry]:
     """The entries of one log file, in order.
 
@@ -247,7 +247,7 @@ class _LogReader:
         self._warn = warn
         self._number = 0  # of the last line read
         self._found = False
-        self._text = _TextReader()
+        self._text = TextReader()
         self._maker = _EntryMaker(resources)
 
     def read(self, stream: BinaryIO | None) -> Iterator[Iterable[Entry]]:
@@ -261,7 +261,7 @@ class _LogReader:
                     yield entries
                 else:
                     yield self._line_by_line(block)
-        except _BROKEN_FILE as error:
+        except BROKEN_FILE as error:
             raise LogError(self._source, self._number + 1, _why(error)) from None
         finally:
             if stream is None:
@@ -287,7 +287,7 @@ class _LogReader:
                 else make(number, entry)
                 for number, entry in enumerate(decoded, self._number + 1)
             ]
-        except (_BadLineError, ResourceSetError, *_UNREADABLE):
+        except (BadLineError, ResourceSetError, *_UNREADABLE):
             return None
 
     def _line_by_line(self, block: bytes) -> Iterator[Entry]:
@@ -296,7 +296,7 @@ class _LogReader:
             for raw in io.BytesIO(block):
                 self._number += 1
                 yield from self._line(raw)
-        except (_BadLineError, ResourceSetError, *_UNREADABLE) as error:
+        except (BadLineError, ResourceSetError, *_UNREADABLE) as error:
             if raw.endswith(b"\n") or len(raw) > MAX_LINE or isinstance(error, msgspec.ValidationError):
                 raise LogError(self._source, self._number, _why(error)) from None
             cut = "the last line is cut short (a log still being written?) and was left out"
@@ -304,13 +304,13 @@ class _LogReader:
 
     def _line(self, raw: bytes) -> Iterator[Entry]:
         if len(raw) > MAX_LINE:
-            raise _BadLineError(f"longer than {MAX_LINE >> 20} MiB: not an eventlog; expected {_EXPECTED}")
+            raise BadLineError(f"longer than {MAX_LINE >> 20} MiB: not an eventlog; expected {_EXPECTED}")
         if b"\0" in raw:
-            raise _BadLineError(f"binary data; expected {_EXPECTED}")
+            raise BadLineError(f"binary data; expected {_EXPECTED}")
         raw.decode()
         line = raw.removeprefix(codecs.BOM_UTF8).strip()
         if line.startswith(b"{"):
-            _check_depth(line)
+            check_depth(line)
             try:
                 entries = [_decode_entry(line)]
             except msgspec.ValidationError as error:
@@ -321,7 +321,7 @@ class _LogReader:
         elif line:
             time, name, context = self._text.read(line)
             if not raw.endswith(b"\n") and looks_cut_short(name):
-                raise _BadLineError
+                raise BadLineError
             self._found = True
             yield self._maker.with_ranks(self._number, None, time, make_event(name, context))
 
@@ -355,12 +355,12 @@ class _EntryMaker:
     def make(self, line: int, entry: _Entry) -> Entry:
         time = entry.timestamp
         if time <= 0:
-            raise _BadLineError(f"timestamp {time} is not above zero; expected {_EXPECTED}")
+            raise BadLineError(f"timestamp {time} is not above zero; expected {_EXPECTED}")
         key = entry.name, bytes(entry.context)
         known = self._allocs if entry.name == "alloc" else self.known
         event = known.get(key)
         if event is None:
-            _check_depth(key[1])
+            check_depth(key[1])
             event = make_event(entry.name, _decode_context(key[1]) if key[1] else None)
             if len(key[1]) < _LONGEST_KNOWN:
                 if len(known) >= _KNOWN_MOST:
@@ -382,7 +382,7 @@ class _EntryMaker:
         return Entry(line, job, time, evolve(event, meant=alloc) if isinstance(event, Malformed) else alloc, resources)
 
 
-def _check_depth(line: bytes) -> None:
+def check_depth(line: bytes) -> None:
     if len(line) > 2 * _MAX_DEPTH and line.count(b"{") + line.count(b"[") > _MAX_DEPTH:
         depth = 0
         for token in _NESTING.finditer(line):
@@ -403,7 +403,7 @@ def _message_entries(line: bytes, not_an_entry: msgspec.ValidationError) -> list
     return message.events
 
 
-class _TextReader:
+class TextReader:
     """Reads the lines of ``flux job eventlog``. The human form makes it remember the time."""
 
     def __init__(self) -> None:
@@ -413,17 +413,15 @@ class _TextReader:
         self._last = 0.0
 
     def read(self, line: bytes) -> tuple[float, str, dict[str, Any]]:
-        text = _COLOUR.sub("", line.decode())
+        text = COLOUR.sub("", line.decode())
         match = _TEXT_LINE.fullmatch(text)
         if match is None:
             hint = " (a JSON array? an eventlog has one entry a line)" if text == "[" or text.startswith("[{") else ""
-            raise _BadLineError(
-                f"not an eventlog entry: {text[:40]!r}{hint}; expected {_EXPECTED}, or {_EXPECTED_TEXT}"
-            )
+            raise BadLineError(f"not an eventlog entry: {text[:40]!r}{hint}; expected {_EXPECTED}, or {_EXPECTED_TEXT}")
         time, name, context = match.groups()
-        return self._time(time), name, _text_context(context or "")
+        return self.time(time), name, _text_context(context or "")
 
-    def _time(self, text: str) -> float:
+    def time(self, text: str) -> float:
         if match := _OFFSET.fullmatch(text):
             self._last = self._base + float(match[1])
             return self._last
@@ -434,14 +432,14 @@ class _TextReader:
                 return float(text)
             moment = datetime.fromisoformat(text)
         except ValueError:
-            raise _BadLineError(f"not a time: {text[:40]!r}; expected {_EXPECTED_TEXT}") from None
+            raise BadLineError(f"not a time: {text[:40]!r}; expected {_EXPECTED_TEXT}") from None
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
     def _time_of_minute(self, text: str) -> float:
         try:
             minute = datetime.strptime(f"2000 {text}", "%Y [%b%d %H:%M]")  # 2000: the form has no year
         except ValueError:
-            raise _BadLineError(f"not a date: {text!r}; expected {_EXPECTED_TEXT}") from None
+            raise BadLineError(f"not a date: {text!r}; expected {_EXPECTED_TEXT}") from None
         if self._first is None:
             self._first = minute
         elif self._minute is not None and minute < self._minute:
@@ -463,9 +461,9 @@ def _text_context(text: str) -> dict[str, Any]:
                 raise ValueError
             value, end = _JSON_VALUE.raw_decode(text, equals + 1)
         except ValueError:
-            raise _BadLineError(f"not key=value: {text[place : place + 40]!r}; expected {_EXPECTED_TEXT}") from None
+            raise BadLineError(f"not key=value: {text[place : place + 40]!r}; expected {_EXPECTED_TEXT}") from None
         if text[end : end + 1] not in ("", " "):
-            raise _BadLineError(f"not key=value: {text[place : place + 40]!r}; expected {_EXPECTED_TEXT}")
+            raise BadLineError(f"not key=value: {text[place : place + 40]!r}; expected {_EXPECTED_TEXT}")
         context[text[place:equals]] = value
         place = end + 1
     return context

@@ -11,8 +11,20 @@ from .check import MEANING, UNKNOWN, Finding, Hold, Report, known_ranks
 from .idset import IdSet
 from .job import Exec, HolderKind
 from .resources import ResourceSet
+from .sched_check import SCHED_MEANING, SchedChecker, SchedCode, SchedJob
 
-__all__ = ["finding_lines", "name_holder", "name_ranks", "name_time", "plain", "report_json", "report_line"]
+__all__ = [
+    "finding_lines",
+    "name_holder",
+    "name_ranks",
+    "name_time",
+    "plain",
+    "report_json",
+    "report_line",
+    "sched_json",
+    "sched_line",
+    "sched_lines",
+]
 
 _A_YEAR: Final = 365 * 86400.0  # an earlier time is no date but an offset (the human form and --time-format=offset)
 _WIDEST: Final = 60
@@ -144,3 +156,79 @@ def finding_lines(report: Report, finding: Finding, source: str) -> Iterator[str
     for hold in finding.holds:
         yield f"      holder: {name_holder(hold, report.began)}"
     yield f"      {MEANING[violation.code]}"
+
+
+# -- the scheduler's side --
+
+_UNSEEN: Final = frozenset({SchedCode.FreedNotAllocated, SchedCode.HelloNotAllocated})
+
+
+def sched_json(source: str, job: SchedJob, checker: SchedChecker) -> dict[str, Any]:
+    """The object that ``check --sched-trace --format json`` prints for a job. Idsets are RFC 22 text."""
+    return {
+        "source": source,
+        "job": job.job,
+        "log": job.log,
+        "allocated": None if job.allocated is None else str(job.allocated.ranks),
+        "left": None if job.allocated is None else str(job.left.ranks),
+        "freed": str(job.freed.ranks),
+        "fragments": len(job.fragments),
+        "final": job.final is not None,
+        "violations": [
+            {
+                "line": finding.line,
+                "timestamp": finding.time - checker.zone,
+                "event": finding.event,
+                "code": finding.code.value,
+                "ranks": str(finding.ranks),
+                "holders": [_hold_json(Hold(holder, UNKNOWN)) for holder in finding.holders],
+                "message": finding.message,
+            }
+            for finding in sorted(job.findings, key=lambda finding: finding.line)
+        ],
+    }
+
+
+def sched_line(source: str, job: SchedJob) -> str:
+    """One line that sums up what the scheduler was told about a job."""
+    parts = []
+    if job.allocated is not None:
+        parts.append(f"{name_ranks(job.allocated.ranks, job.resources)} allocated")
+    elif job.granted:
+        parts.append("allocated, but the trace does not say what")
+    elif any(finding.code in _UNSEEN for finding in job.findings):
+        parts.append("not seen to be allocated")
+    else:
+        parts.append("allocated before the trace")
+    count = len(job.fragments)
+    if count:
+        whole = job.allocated is not None and not job.allocated.ranks - job.freed.ranks
+        what = "" if whole else f"{name_ranks(job.freed.ranks, job.resources)} "
+        pieces = "at once" if count == 1 else f"in {count} fragments"
+        final = ", final" if count == 1 else ", the last one final"
+        parts.append(f"{what}freed {pieces}{final if job.final else ''}")
+    if job.missed:
+        parts.append("it ended while no scheduler was loaded")
+    elif job.away:
+        parts.append(f"{name_ranks(job.away, job.resources)} free, as a hello says")
+    elif job.dropped:
+        parts.append("the scheduler could not take it over, and raised an exception")
+    elif job.left and not job.final:
+        left = "all" if job.left == job.allocated else name_ranks(job.left.ranks, job.resources)
+        parts.append(f"{left} still allocated")
+    found = len(job.findings)
+    parts.append("ok" if not found else f"{found} VIOLATION{'' if found == 1 else 'S'}")
+    log = "" if job.log is None else f" ({job.log})"
+    return f"{source} job {job.job}{log}: {'; '.join(parts)}"
+
+
+def sched_lines(source: str, job: SchedJob, checker: SchedChecker) -> Iterator[str]:
+    """The lines that show a job's violations to a person."""
+    for finding in sorted(job.findings, key=lambda finding: finding.line):
+        time = name_time(finding.time - checker.zone, job.time - checker.zone)
+        yield f"  {source}:{finding.line}: {time}: {finding.event}: {finding.code}: {finding.message}"
+        if finding.ranks:
+            yield f"      {name_ranks(finding.ranks, job.resources)}"
+        for holder in finding.holders:
+            yield f"      holder: {holder} ({name_ranks(holder.ranks)})"
+        yield f"      {SCHED_MEANING[finding.code]}"
