@@ -123,7 +123,10 @@ def test_explain_reads_the_counterexample_and_shows_what_is_wrong(
 def test_where_no_event_is_wrong_the_step_that_leaves_the_rules_is_said(checked: tuple[str, Path]) -> None:
     out = checked[0]
     assert 'state 6, `epilog-start`: may happen, but by the rules `actions` is then e1: "", and not e1: "1"' in out
-    assert out.count("By the rules of one job each event may happen: what is wrong is what comes between them.") == 1
+    assert (
+        out.count("By the rules of one job each event may happen: what is wrong is their order, or what never follows.")
+        == 1
+    )
     text = (checked[1] / "DecideWhileQueued.eventlog").read_text()
     names = [json.loads(line)["name"] for line in text.splitlines()]
     assert names[names.index("debug.Post") :] == ["debug.Post", "release", "free", "epilog-start"]
@@ -132,7 +135,7 @@ def test_where_no_event_is_wrong_the_step_that_leaves_the_rules_is_said(checked:
 def test_states_are_shown_as_what_changed(checked: tuple[str, Path]) -> None:
     story = checked[0].partition("FreeWhileActive violates")[2].partition("GrowingReference")[0]
     assert "  state 1\n" in story
-    assert story.endswith("  state 6: Free\n    released = {r1}\n    closed = TRUE\n    held = {}\n")
+    assert story.endswith("  state 6: FreeUnreferenced\n    released = {r1}\n    closed = TRUE\n    held = {}\n")
 
 
 def state(number: int, action: str, **changed: str) -> TraceState:
@@ -243,7 +246,7 @@ def test_of_another_machine_the_states_are_shown_and_the_only_property_is_named(
     assert (
         "Other-live violates GoesOn, in 2 states (no eventlog: it does not begin with the submission of one job)" in out
     )
-    assert "  state 2: Next\n    x = 1\n  and from here again to state 1\n" in out
+    assert "  state 2: Next\n    x = 1\n  And then for ever again from state 1.\n" in out
 
 
 # -- usage --
