@@ -460,6 +460,11 @@ def test_after_a_hello_what_counts_is_what_it_said() -> None:
         assert codes(*before, free, HELLO, HelloJob(1, IdSet("0")), HelloEnd(), free) == [(1, "FreedTwice")]
 
 
+def test_a_job_that_was_missed_and_is_allocated_again_is_no_longer_missed() -> None:
+    again = AllocGrant(1, cores("1")), FreeRequest(1, cores("0-1"), final=True)
+    assert codes(AllocGrant(1, cores("0")), HELLO, HelloEnd(), *again) == [(1, "AllocatedTwice")]
+
+
 def test_a_job_from_before_the_trace_can_be_missed_too() -> None:
     found = codes(FreeRequest(1, cores("0")), HELLO, HelloEnd(), FreeRequest(1, cores("1"), final=True))
     assert found == [(1, "HelloMissesJob")]
