@@ -206,7 +206,8 @@ def model_check(
         except tlc.TLCError as why:
             error = why
     checked = [outcomes[model.name] for model in chosen if model.name in outcomes]
-    _show_table(mc.HEADINGS, (outcome.row() for outcome in checked), [not each.as_expected for each in checked])
+    if checked:
+        _show_table(mc.HEADINGS, (outcome.row() for outcome in checked), [not each.as_expected for each in checked])
     for outcome in checked:
         if outcome.result.trace and (counterexample or eventlogs or states or not outcome.as_expected):
             try:
@@ -220,7 +221,7 @@ def model_check(
     different = [outcome for outcome in checked if not outcome.as_expected]
     for outcome in different:
         _say(f"NOT AS EXPECTED: {outcome.model.name} {outcome.finding}; expected: {outcome.model.expectation}")
-    _say(f"{len(checked)} models: {f'{len(different)} not' if different else 'all'} as expected")
+    _say(f"{len(checked)} checked, {len(different) or 'all'} {'NOT ' if different else ''}as expected")
     return 1 if different else 0
 
 
@@ -285,6 +286,7 @@ def _ended_by_signals() -> Iterator[None]:
     """Leave in order, so that child processes end too, when told to terminate or when the terminal is gone."""
 
     def leave(number: int, _: object) -> NoReturn:
+        _complain(f"ended by {signal.Signals(number).name}")
         sys.exit(128 + number)
 
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}

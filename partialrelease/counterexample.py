@@ -49,7 +49,7 @@ def is_of_one_job(trace: Sequence[TraceState]) -> bool:
 
 def to_entries(trace: Sequence[TraceState], constants: Mapping[str, Value]) -> list[ev.Entry]:
     """The entries of the eventlog; ``alloc`` says its ranks in an annotation. ``constants``: those of the model."""
-    numbers = _rank_numbers(constants)
+    numbers = _rank_numbers(trace, constants)
     states = [_read(state, numbers) for state in trace]
     entries: list[ev.Entry] = []
     for was, now, before, after in zip(states, states[1:], trace, trace[1:], strict=False):
@@ -62,7 +62,7 @@ def to_entries(trace: Sequence[TraceState], constants: Mapping[str, Value]) -> l
 
 def first_departure(trace: Sequence[TraceState], constants: Mapping[str, Value], entries: Sequence[ev.Entry]) -> str:
     """Where the counterexample leaves the rules, as :mod:`partialrelease.job` has them; ``""`` if it nowhere does."""
-    numbers = _rank_numbers(constants)
+    numbers = _rank_numbers(trace, constants)
     every = frozenset(numbers.values())
     job = Job(LastRank(str(constants.get("LastRank", LastRank.KEEP))))
     for state, entry in zip(trace[1:], entries, strict=True):
@@ -81,10 +81,10 @@ def first_departure(trace: Sequence[TraceState], constants: Mapping[str, Value],
 # -- states --
 
 
-def _rank_numbers(constants: Mapping[str, Value]) -> dict[str, int]:
+def _rank_numbers(trace: Sequence[TraceState], constants: Mapping[str, Value]) -> dict[str, int]:
     """Which rank a model value of Ranks is: the number that its name ends with, or its place if these do not differ."""
-    ranks = constants.get("Ranks")
-    names = sorted(map(str, ranks)) if isinstance(ranks, frozenset) else []
+    seen = {str(rank) for state in trace for rank in cast(Any, read_value(state.values["allocation"]))}
+    names = sorted(_names(constants, "Ranks") | seen)
     ends = [name[len(name.rstrip("0123456789")) :] for name in names]
     if all(ends) and len(set(map(int, ends))) == len(names):
         return {name: int(end) for name, end in zip(names, ends, strict=True)}
@@ -154,7 +154,7 @@ def _changed(
         return _EXECS.get(now.exec)
     if now.execRanks < was.execRanks:
         return ev.Release(IdSet(was.execRanks - now.execRanks))
-    if now.phase != was.phase:
+    if now.phase != was.phase and now.phase == "CLEANUP":
         return ev.JobException("scheduler-restart" if action == "SchedulerRestart" else "cancel", 0)
     return None
 

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Final
 
@@ -96,6 +96,7 @@ class Outcome:
         if not is_of_one_job(trace):
             yield f"{head} (no eventlog: it does not begin with the submission of one job):"
             yield from self._states()
+            yield from self._ending()
             return
         entries = to_entries(trace, constants)
         explain = f"`partialrelease explain --last-rank {constants.get('LastRank', 'keep')}`"
@@ -110,10 +111,11 @@ class Outcome:
             with file.open("w") as stream:
                 write_log(entries, stream)
             yield f"{head}. As an eventlog, for {explain}: {file}"
-        nowhere = "By the rules of one job each event may happen: what is wrong is what comes between them."
+        nowhere = "By the rules of one job each event may happen: what is wrong is their order, or what never follows."
         yield f"  {first_departure(trace, constants, entries) or nowhere}"
         if states:
             yield from self._states()
+        yield from self._ending()
 
     def _states(self) -> Iterator[str]:
         before: Mapping[str, str] = {}
@@ -123,9 +125,11 @@ class Outcome:
                 if before.get(name) != text:
                     yield f"    {name} = {text}"
             before = state.values
+
+    def _ending(self) -> Iterator[str]:
         if self.result.lasso is not None:
             ends = self.result.lasso == self.result.trace[-1].number
-            yield "  and nothing more happens" if ends else f"  and from here again to state {self.result.lasso}"
+            yield f"  And then {'nothing more happens' if ends else f'for ever again from state {self.result.lasso}'}."
 
 
 def _in_words(rule: str | None) -> str:
@@ -174,17 +178,19 @@ def check_models(
         return Outcome(model, result, _found(model, result))
 
     with ThreadPoolExecutor(at_a_time or min(_MOST_AT_A_TIME, len(os.sched_getaffinity(0)))) as pool:
-        waiting = [pool.submit(check, model) for model in models]
+        pending = {pool.submit(check, model) for model in models}
         try:
-            for done in as_completed(waiting):
-                yield done.result()
+            while pending:
+                # With a timeout, as a Ctrl-C may reach another thread and then does not wake this one.
+                done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                for outcome in done:
+                    yield outcome.result()
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _found(model: Model, result: tlc.Result) -> str | None:
-    """What is violated, also where TLC does not say it but there is only one thing that it can be."""
+    """What is violated; where TLC does not say it, all that it can be."""
     kinds = {"Temporal": ["PROPERT"], "Unnamed": ["INVARIANT", "PROPERT"]}.get(result.violated or "")
-    candidates = model.rules(*kinds) if kinds else []
-    return candidates[0] if len(candidates) == 1 else result.violated
+    return " or ".join(model.rules(*kinds)) if kinds else result.violated

