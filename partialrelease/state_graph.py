@@ -238,7 +238,7 @@ def graph_of_tlc(
     modules: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Graph:
-    """The graph that TLC finds. ``modules``: modules that are not of the spec's folder, name -> text.
+    """The graph that TLC finds, from ``Init`` on. ``modules``: more than there are in the spec's folder, name -> text.
 
     Raises :class:`~partialrelease.tlc.TLCError`.
     """
@@ -248,16 +248,21 @@ def graph_of_tlc(
     following = "".join(f"  \\/ E{n}\n" for n in range(len(machine.events)))
     text = f"---- MODULE Graph ----\nEXTENDS {machine.module}\n{actions}GraphNext ==\n{following}====\n"
     settings = [f"  {name} = {value}" for name, value in machine.constants.items()]
-    with TemporaryDirectory(prefix="partialrelease-") as folder:
-        scratch = Path(folder)
-        for name, content in {"Graph": text, **(modules or {})}.items():
-            (scratch / f"{name}.tla").write_text(content, encoding="utf-8")
-        config = scratch / "Graph.cfg"
-        config.write_text("\n".join(["CONSTANTS", *settings, "INIT Init", "NEXT GraphNext", ""]), encoding="utf-8")
-        dump = scratch / "graph.dot"
-        result = tlc.run(scratch / "Graph.tla", config, dump=dump, options=["-deadlock"], on_progress=on_progress)
-        with dump.open(encoding="utf-8") as lines:
-            return _read_dump(lines, tuple(machine.events), result.seconds)
+    config = "\n".join(["CONSTANTS", *settings, "INIT Init", "NEXT GraphNext", ""])
+    try:
+        with TemporaryDirectory(prefix="partialrelease-") as scratch:
+            folder = Path(scratch)
+            files = {f"{name}.tla": content for name, content in {"Graph": text, **(modules or {})}.items()}
+            for name, content in {**files, "Graph.cfg": config}.items():
+                (folder / name).write_text(content, encoding="utf-8")
+            dump = folder / "graph.dot"
+            result = tlc.run(
+                folder / "Graph.tla", folder / "Graph.cfg", dump=dump, options=["-deadlock"], on_progress=on_progress
+            )
+            with dump.open(encoding="utf-8") as lines:
+                return _read_dump(lines, tuple(machine.events), result.seconds)
+    except OSError as error:
+        raise tlc.TLCError(f"TLC has no scratch folder to work in: {error}; set TMPDIR") from None
 
 
 _NODE = re.compile(r'(-?\d+) \[label="((?:[^"\\]|\\.)*)"(,style = filled)?')

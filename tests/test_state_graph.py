@@ -1,6 +1,7 @@
 """The spec and the code are the same machine: their complete state graphs are equal, both ways."""
 
 import re
+import tempfile
 
 import pytest
 from attrs import evolve
@@ -109,6 +110,12 @@ def test_the_command_without_tlc_says_what_is_missing(monkeypatch: pytest.Monkey
     done = CliRunner().invoke(cli, ["compare"], standalone_mode=False)
     assert done.return_value == 2
     assert done.stderr == "error: TLA2TOOLS_JAR=/no/such.jar: no such file\n"
+
+
+def test_without_room_to_work_in_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+    with pytest.raises(TLCError, match=r"no scratch folder to work in: .*/no/such/folder.*; set TMPDIR"):
+        graph_of_tlc(one_job(1, 0, 0))
 
 
 def test_what_tlc_cannot_do_is_an_error_of_one_line() -> None:
