@@ -15,7 +15,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 import msgspec
@@ -227,20 +227,57 @@ def model_check(
 @cli.command()
 @click.option("--ranks", type=click.IntRange(1, 8), default=2, show_default=True, help="Ranks that there are.")
 @click.option("--epilogs", type=click.IntRange(0, 8), default=1, show_default=True, help="Epilogs that there are.")
-@click.option("--prologs", type=click.IntRange(0, 8), default=1, show_default=True, help="Prologs that there are.")
+@click.option("--prologs", type=click.IntRange(0, 8), help="Prologs that there are, of one job.  [default: 1]")
 @_LAST_RANK
-def compare(ranks: int, epilogs: int, prologs: int, last_rank: str) -> int:
+@click.option("--jobs", type=click.IntRange(1, 8), help="An instance with so many jobs, of so many epilogs each.")
+@click.option(
+    "--release-after",
+    type=click.Choice(["unset", "now", "timer"]),
+    default="unset",
+    show_default=True,
+    help="Of an instance: when ranks whose housekeeping is done go to the scheduler.",
+)
+@click.option("--no-partial-ok", is_flag=True, help="Of an instance: its scheduler's hello has no partial-ok.")
+@click.option("--fluxion", is_flag=True, help="Of an instance: its scheduler forgets a job with its last rank.")
+def compare(
+    ranks: int,
+    epilogs: int,
+    prologs: int | None,
+    last_rank: str,
+    jobs: int | None,
+    release_after: str,
+    no_partial_ok: bool,
+    fluxion: bool,
+) -> int:
     """Compare the TLA+ specification of a job with the code: their complete state graphs, both ways.
+
+    With --jobs, the specification of an instance: jobs, their housekeeping, and the scheduler.
 
     What the one allows the other must allow, with the same outcome, and what the one refuses the other must refuse; in
     every state, of every event that there is within the bounds. Needs the extra [tla]. Exit status: 0 they are equal, 1
     they differ, 2 no answer.
     """
     from . import state_graph as sg  # here, so that the other commands start no later
+    from .instance import Settings
+    from .instance_graph import several_jobs
     from .tlc import TLCError
 
-    machine = sg.one_job(ranks, epilogs, prologs, LastRank(last_rank))
-    _say(f"ranks {ranks}, epilogs {epilogs}, prologs {prologs}, last rank {last_rank}: {len(machine.events)} events")
+    machine: sg.Machine[Any, Any]
+    if jobs is None:
+        if release_after != "unset" or no_partial_ok or fluxion:
+            raise click.UsageError("--release-after, --no-partial-ok and --fluxion are of an instance: say --jobs too")
+        prologs = 1 if prologs is None else prologs
+        machine = sg.one_job(ranks, epilogs, prologs, LastRank(last_rank))
+        bounds = f"ranks {ranks}, epilogs {epilogs}, prologs {prologs}, last rank {last_rank}"
+    else:
+        if prologs is not None:
+            raise click.UsageError("--prologs is of one job: an instance has none")
+        every = frozenset(range(1, jobs + 1))
+        seconds = {"unset": None, "now": 0, "timer": 60.0}[release_after]
+        settings = Settings(LastRank(last_rank), seconds, not no_partial_ok, fluxion, has_off_node=every)
+        machine = several_jobs(settings, jobs, ranks, epilogs)
+        bounds = f"jobs {jobs}, ranks {ranks}, epilogs {epilogs}, last rank {last_rank}, release after {release_after}"
+    _say(f"{bounds}: {len(machine.events)} events")
     with _ended_by_signals(), _status() as status:
         try:
             theirs = sg.graph_of_tlc(machine, on_progress=lambda _, found: status(f"TLA+: {found:,} states"))
