@@ -40,12 +40,14 @@ from .eventlog import LogError, find_r, open_log, read_log, read_r
 from .events import Entry
 from .explain import HEADINGS, Row, conclusion, fate, make_row
 from .idset import MAX_ID, IdSet
+from .instance import Settings
 from .job import Job, LastRank, Phase
 from .report import finding_lines, plain, report_json, report_line
 from .resources import ResourceSet, ResourceSetError
 
 if TYPE_CHECKING:
     from .model_check import Model
+    from .state_graph import Machine
 
 __all__ = ["main"]
 
@@ -258,25 +260,19 @@ def compare(
     they differ, 2 no answer.
     """
     from . import state_graph as sg  # here, so that the other commands start no later
-    from .instance import Settings
-    from .instance_graph import several_jobs
     from .tlc import TLCError
 
-    machine: sg.Machine[Any, Any]
     if jobs is None:
         if release_after != "unset" or no_partial_ok or fluxion:
             raise click.UsageError("--release-after, --no-partial-ok and --fluxion are of an instance: say --jobs too")
-        prologs = 1 if prologs is None else prologs
-        machine = sg.one_job(ranks, epilogs, prologs, LastRank(last_rank))
-        bounds = f"ranks {ranks}, epilogs {epilogs}, prologs {prologs}, last rank {last_rank}"
+        machine, bounds = _one_job(ranks, epilogs, 1 if prologs is None else prologs, LastRank(last_rank))
     else:
         if prologs is not None:
             raise click.UsageError("--prologs is of one job: an instance has none")
-        every = frozenset(range(1, jobs + 1))
         seconds = {"unset": None, "now": 0, "timer": 60.0}[release_after]
-        settings = Settings(LastRank(last_rank), seconds, not no_partial_ok, fluxion, has_off_node=every)
-        machine = several_jobs(settings, jobs, ranks, epilogs)
-        bounds = f"jobs {jobs}, ranks {ranks}, epilogs {epilogs}, last rank {last_rank}, release after {release_after}"
+        has_off_node = frozenset(range(1, jobs + 1))
+        settings = Settings(LastRank(last_rank), seconds, not no_partial_ok, fluxion, has_off_node)
+        machine, bounds = _several_jobs(settings, jobs, ranks, epilogs)
     _say(f"{bounds}: {len(machine.events)} events")
     with _ended_by_signals(), _status() as status:
         try:
@@ -300,6 +296,20 @@ def compare(
     more = f" This is the first; {len(found) - 1} more outcomes differ." if found[1:] else ""
     _say(f"THE STATE GRAPHS DIFFER.{more}")
     return 1
+
+
+def _one_job(ranks: int, epilogs: int, prologs: int, last_rank: LastRank) -> tuple[Machine[Any, Any], str]:
+    from .state_graph import one_job
+
+    bounds = f"ranks {ranks}, epilogs {epilogs}, prologs {prologs}, last rank {last_rank}"
+    return one_job(ranks, epilogs, prologs, last_rank), bounds
+
+
+def _several_jobs(settings: Settings, jobs: int, ranks: int, epilogs: int) -> tuple[Machine[Any, Any], str]:
+    from .instance_graph import several_jobs
+
+    bounds = f"jobs {jobs}, ranks {ranks}, epilogs {epilogs}, last rank {settings.last_rank}"
+    return several_jobs(settings, jobs, ranks, epilogs), bounds
 
 
 @contextlib.contextmanager
