@@ -54,7 +54,7 @@ def test_another_hello_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_compare_compares_an_instance() -> None:
     done = CliRunner().invoke(cli, ["compare", "--jobs", "1", "--ranks", "1", "--release-after", "timer"])
     assert done.exit_code == 0, done.output
-    assert "jobs 1, ranks 1, epilogs 1, last rank keep: 22 events" in done.output
+    assert "jobs 1, ranks 1, epilogs 1, last rank keep, release after timer: 22 events" in done.output
     assert "The state graphs are equal." in done.output
 
 
