@@ -335,6 +335,12 @@ def test_a_job_that_the_scheduler_drops() -> None:
     assert ran(state, *job(CANCEL, SCHEDULER_RESTART)) == state
 
 
+def test_what_was_freed_the_scheduler_cannot_take_away() -> None:
+    state = ran(instance(*UNMOUNTING), *job(EpilogFinish("e"), Free()))
+    assert ran(state, *job(SCHEDULER_RESTART)) == state
+    assert outputs(state, *job(SCHEDULER_RESTART), Completed(1, R)) == [SchedFree(1, R, True)]
+
+
 def test_a_job_that_bypasses_the_scheduler() -> None:
     """It may have ranks of other jobs, and nobody else counts them."""
     bypass = [Submit(), Alloc(R, bypass=True), CANCEL, FINAL]
@@ -346,6 +352,8 @@ def test_a_job_that_bypasses_the_scheduler() -> None:
     restarted = ran(state, Restart())
     assert rebuild({1: UNMOUNTING, 2: bypass}, state.settings) == restarted
     assert state.members[2].books == NO_RANKS
+    freed = ran(state, *job(Free(), id_=2), Restart())
+    assert freed.members[2].housekeeping == Housekeeping()
     lost = ran(state, *job(SCHEDULER_RESTART, id_=2))
     assert lost.scheduler == state.scheduler
 
