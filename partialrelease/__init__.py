@@ -18,11 +18,6 @@ from .check import (
     check_entries,
     known_ranks,
 )
-from .cores import (
-    NO_CORES,
-    CoreBooks,
-    CoreSet,
-)
 from .events import (
     Alloc,
     Clean,
@@ -138,25 +133,6 @@ from .job import (
     guard,
     settle,
 )
-from .sched_check import (
-    SCHED_MEANING,
-    AllocEnd,
-    AllocGrant,
-    AllocRequest,
-    FreeRequest,
-    HelloEnd,
-    HelloJob,
-    HelloRequest,
-    JobLog,
-    LogsBeside,
-    LogsOfFile,
-    SchedChecker,
-    SchedCode,
-    SchedDrop,
-    SchedFinding,
-    SchedJob,
-    SchedMessage,
-)
 from .scheduler import (
     HelloResponse,
     Scheduler,
@@ -196,15 +172,6 @@ if TYPE_CHECKING:
     from .resources import (
         ranks_of_summary as ranks_of_summary,
     )
-    from .sched_trace import (
-        MAX_MESSAGE as MAX_MESSAGE,
-    )
-    from .sched_trace import (
-        TraceReader as TraceReader,
-    )
-    from .sched_trace import (
-        read_trace as read_trace,
-    )
 
 __version__ = "0.1.0"
 
@@ -214,23 +181,16 @@ __all__ = [
     "INSTANCE_STEP_RULES",
     "MAX_ID",
     "MEANING",
-    "NO_CORES",
     "NO_RANKS",
-    "SCHED_MEANING",
     "STATE_RULES",
     "STEP_RULES",
     "UNKNOWN",
     "AccountedOnce",
     "Alloc",
-    "AllocEnd",
-    "AllocGrant",
-    "AllocRequest",
     "Clean",
     "CleanIsLast",
     "Code",
     "Completed",
-    "CoreBooks",
-    "CoreSet",
     "Depend",
     "DependencyAdd",
     "DependencyRemove",
@@ -248,11 +208,7 @@ __all__ = [
     "Fragment",
     "Free",
     "FreeAfterHousekeeping",
-    "FreeRequest",
     "Hello",
-    "HelloEnd",
-    "HelloJob",
-    "HelloRequest",
     "HelloResponse",
     "Hold",
     "Holder",
@@ -270,11 +226,8 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobException",
-    "JobLog",
     "JobspecUpdate",
     "LastRank",
-    "LogsBeside",
-    "LogsOfFile",
     "Malformed",
     "Member",
     "Memo",
@@ -302,13 +255,7 @@ __all__ = [
     "ResourceUpdate",
     "Restart",
     "RunHousekeeping",
-    "SchedChecker",
-    "SchedCode",
-    "SchedDrop",
-    "SchedFinding",
     "SchedFree",
-    "SchedJob",
-    "SchedMessage",
     "Scheduler",
     "SchedulerReload",
     "SetFlags",
@@ -349,9 +296,6 @@ _SHELL = {
     "ResourceSet": "resources",
     "ResourceSetError": "resources",
     "ranks_of_summary": "resources",
-    "MAX_MESSAGE": "sched_trace",
-    "TraceReader": "sched_trace",
-    "read_trace": "sched_trace",
 }
 
 

@@ -20,7 +20,7 @@ from attrs import frozen
 from . import tlc
 from .counterexample import first_departure, is_of_one_job, to_entries
 from .eventlog import write_log
-from .tlavalue import Value, read_value, show_value
+from .tlavalue import Function, Value, read_value, show_value
 
 __all__ = ["HEADINGS", "Model", "Outcome", "check_models", "find_models"]
 
@@ -134,11 +134,13 @@ class Outcome:
 
 def _changes(name: str, was: Value | None, now: Value) -> Iterator[str]:
     """What the value has become, a line each part of it that has changed."""
-    if isinstance(now, dict) and isinstance(was, dict) and now.keys() == was.keys():
-        for key in sorted(now, key=show_value):
-            yield from _changes(f"{name}.{show_value(key)}", was[key], now[key])
+    before, after = (dict(value) if isinstance(value, Function) else {} for value in (was, now))
+    if after and before.keys() == after.keys():
+        for argument in sorted(after):
+            yield from _changes(f"{name}.{argument}", before[argument], after[argument])
     elif now != was:
-        yield f"{name} = {show_value(now)}"
+        text = show_value(now).replace('"', "")
+        yield f"{name} = {text}"
 
 
 def _in_words(rule: str | None) -> str:

@@ -501,7 +501,7 @@ class SchedChecker:
             ranks = NO_RANKS if cores is None else cores.ranks
             message = "the job is allocated, and was before"
             job.add(line, time, "sched.alloc", SchedCode.AllocatedTwice, ranks, message)
-            job.missed = False
+            job.missed, job.away = False, NO_RANKS
         job.granted = True
         job.t_submit = self._pending.pop(body.job, None) or job.t_submit
         job.starttime = body.starttime
@@ -586,7 +586,7 @@ class SchedChecker:
             message = f"the hello says that {_ranks(free)} is free, to a scheduler that has not said partial-ok"
             job.add(line, time, event, SchedCode.HelloWithoutPartialOk, free, message)
         hello.jobs.add(body.job)
-        job.t_submit = body.t_submit if job.t_submit is None else job.t_submit
+        job.t_submit = job.t_submit or body.t_submit
         job.hello(line, time, free)
         self._take(job, line, time, event)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,27 +24,23 @@ from . import events as ev
 from . import tlc
 from .idset import ALL_RANKS, IdSet
 from .job import Job, LastRank, effect, guard
+from .tlavalue import Function, Value, read_value, show_value
 
 __all__ = [
     "Difference",
-    "Function",
     "Graph",
     "Machine",
     "State",
-    "Value",
     "difference_lines",
     "differences",
     "graph_of_python",
     "graph_of_tlc",
     "one_job",
-    "read_value",
-    "show_value",
 ]
 
 J = TypeVar("J")  # the machine's state in Python
 E = TypeVar("E")  # its events
 
-Value = bool | int | str | frozenset[Any]
 State = tuple[Value, ...]  # the values of a graph's variables, in its order
 Outcomes = frozenset[State | None]  # where an event leads; None: it is refused
 
@@ -96,91 +91,6 @@ class Difference:
     event: str
     ours: Outcomes
     theirs: Outcomes
-
-
-# -- TLA+ values -----------------------------------------------------------------------------------------------------
-
-
-class Function(frozenset[Any]):
-    """A function of TLA+ as the set of its pairs (argument, value): a record is one of strings, a tuple one of 1..n."""
-
-    def __new__(cls, pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = ()) -> Function:
-        return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
-
-
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\S')
-
-
-@cache
-def read_value(text: str) -> Value:
-    """The value that TLC prints as ``text``. Raises :class:`ValueError` where it is none."""
-    tokens = _TOKEN.findall(text)[::-1]
-    try:
-        value = _read(tokens)
-    except IndexError:
-        raise ValueError(f"not a whole TLA+ value: {text}") from None
-    if tokens:
-        raise ValueError(f"not one TLA+ value: {text}")
-    return value
-
-
-def _read(tokens: list[str]) -> Value:
-    token = tokens.pop()
-    if token == "{":
-        return frozenset(_items(tokens, _read, ",", "}"))
-    if token == "<<":
-        return Function(enumerate(_items(tokens, _read, ",", ">>"), 1))
-    if token == "[":
-        return Function(_items(tokens, _pair("|->"), ",", "]"))
-    if token == "(":
-        return Function(_items(tokens, _pair(":>"), "@@", ")"))
-    if token[0] == '"':
-        return re.sub(r"\\(.)", r"\1", token[1:-1])
-    if token in ("TRUE", "FALSE"):
-        return token == "TRUE"
-    if re.fullmatch(r"-?\d+", token):
-        return int(token)
-    if re.fullmatch(r"\w+", token):
-        return token
-    raise ValueError(f"not part of a TLA+ value: {token}")
-
-
-T = TypeVar("T")
-
-
-def _items(tokens: list[str], read: Callable[[list[str]], T], separator: str, end: str) -> Iterator[T]:
-    if tokens[-1] != end:
-        yield read(tokens)
-        while tokens[-1] != end:
-            _expect(tokens, separator)
-            yield read(tokens)
-    tokens.pop()
-
-
-def _pair(arrow: str) -> Callable[[list[str]], tuple[Value, Value]]:
-    def read(tokens: list[str]) -> tuple[Value, Value]:
-        argument = _read(tokens)
-        _expect(tokens, arrow)
-        return argument, _read(tokens)
-
-    return read
-
-
-def _expect(tokens: list[str], wanted: str) -> None:
-    if (token := tokens.pop()) != wanted:
-        raise ValueError(f"{token} in a TLA+ value where {wanted} should be")
-
-
-def show_value(value: Value) -> str:
-    """The value as TLA+ text, always the same one."""
-    if isinstance(value, Function):
-        pairs = sorted((show_value(argument), show_value(of)) for argument, of in value)
-        return f"({' @@ '.join(f'{argument} :> {of}' for argument, of in pairs)})" if pairs else "<<>>"
-    if isinstance(value, frozenset):
-        return f"{{{', '.join(sorted(map(show_value, value)))}}}"
-    if isinstance(value, str):
-        return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
-    return str(value).upper()
 
 
 _NEW: Final = ()  # the state of none
@@ -238,7 +148,7 @@ def graph_of_tlc(
     modules: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Graph:
-    """The graph that TLC finds. ``modules``: modules that are not of the spec's folder, name -> text.
+    """The graph that TLC finds, from ``Init`` on. ``modules``: more than there are in the spec's folder, name -> text.
 
     Raises :class:`~partialrelease.tlc.TLCError`.
     """
@@ -248,16 +158,21 @@ def graph_of_tlc(
     following = "".join(f"  \\/ E{n}\n" for n in range(len(machine.events)))
     text = f"---- MODULE Graph ----\nEXTENDS {machine.module}\n{actions}GraphNext ==\n{following}====\n"
     settings = [f"  {name} = {value}" for name, value in machine.constants.items()]
-    with TemporaryDirectory(prefix="partialrelease-") as folder:
-        scratch = Path(folder)
-        for name, content in {"Graph": text, **(modules or {})}.items():
-            (scratch / f"{name}.tla").write_text(content, encoding="utf-8")
-        config = scratch / "Graph.cfg"
-        config.write_text("\n".join(["CONSTANTS", *settings, "INIT Init", "NEXT GraphNext", ""]), encoding="utf-8")
-        dump = scratch / "graph.dot"
-        result = tlc.run(scratch / "Graph.tla", config, dump=dump, options=["-deadlock"], on_progress=on_progress)
-        with dump.open(encoding="utf-8") as lines:
-            return _read_dump(lines, tuple(machine.events), result.seconds)
+    config = "\n".join(["CONSTANTS", *settings, "INIT Init", "NEXT GraphNext", ""])
+    try:
+        with TemporaryDirectory(prefix="partialrelease-") as scratch:
+            folder = Path(scratch)
+            files = {f"{name}.tla": content for name, content in {"Graph": text, **(modules or {})}.items()}
+            for name, content in {**files, "Graph.cfg": config}.items():
+                (folder / name).write_text(content, encoding="utf-8")
+            dump = folder / "graph.dot"
+            result = tlc.run(
+                folder / "Graph.tla", folder / "Graph.cfg", dump=dump, options=["-deadlock"], on_progress=on_progress
+            )
+            with dump.open(encoding="utf-8") as lines:
+                return _read_dump(lines, tuple(machine.events), result.seconds)
+    except OSError as error:
+        raise tlc.TLCError(f"TLC has no scratch folder to work in: {error}; set TMPDIR") from None
 
 
 _NODE = re.compile(r'(-?\d+) \[label="((?:[^"\\]|\\.)*)"(,style = filled)?')

@@ -1,11 +1,14 @@
 """The instance: the way of a rank round, by example; each policy, each setting, reload and restart."""
 
+import re
 from functools import reduce
+from pathlib import Path
 
 import pytest
 
 from partialrelease import (
     INSTANCE_STATE_RULES,
+    INSTANCE_STEP_RULES,
     NO_RANKS,
     Alloc,
     Clean,
@@ -180,6 +183,11 @@ def test_a_timer_that_would_start_with_the_last_rank_does_not() -> None:
     assert refused(after, TimerExpired(1)).code is InstanceCode.TimerOff
 
 
+def test_a_duration_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="release_after"):
+        Settings(release_after=-1)
+
+
 # -- last_rank --
 
 
@@ -347,6 +355,13 @@ def test_a_job_that_the_scheduler_drops() -> None:
     assert ran(state, *job(CANCEL, SCHEDULER_RESTART)) == state
 
 
+@pytest.mark.requirement("PR-14")
+def test_what_was_freed_the_scheduler_cannot_take_away() -> None:
+    state = ran(instance(*UNMOUNTING), *job(EpilogFinish("e"), Free()))
+    assert ran(state, *job(SCHEDULER_RESTART)) == state
+    assert outputs(state, *job(SCHEDULER_RESTART), Completed(1, R)) == [SchedFree(1, R, True)]
+
+
 @pytest.mark.requirement("PR-42")
 def test_a_job_that_bypasses_the_scheduler() -> None:
     """It may have ranks of other jobs, and nobody else counts them."""
@@ -359,6 +374,8 @@ def test_a_job_that_bypasses_the_scheduler() -> None:
     restarted = ran(state, Restart())
     assert rebuild({1: UNMOUNTING, 2: bypass}, state.settings) == restarted
     assert state.members[2].books == NO_RANKS
+    freed = ran(state, *job(Free(), id_=2), Restart())
+    assert freed.members[2].housekeeping == Housekeeping()
     lost = ran(state, *job(SCHEDULER_RESTART, id_=2))
     assert lost.scheduler == state.scheduler
 
@@ -374,10 +391,8 @@ def test_nothing_is_decided_while_an_epilog_start_is_queued() -> None:
 
 
 def test_rules_have_the_names_of_the_specification() -> None:
-    assert [rule.__name__ for rule in INSTANCE_STATE_RULES] == [
-        "NoDoubleBooking",
-        "ReferencedIsAllocated",
-        "AccountedOnce",
-        "OffNodeHeld",
-        "OffNodeFreed",
-    ]
+    spec = (Path(__file__).parent.parent / "tla" / "Instance.tla").read_text()
+    names = [rule.__name__ for rule in (*INSTANCE_STATE_RULES, *INSTANCE_STEP_RULES)]
+    assert len(names) == 7
+    for name in names:
+        assert re.search(rf"(?m)^{name} ==", spec), name

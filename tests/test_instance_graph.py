@@ -2,9 +2,11 @@
 
 import pytest
 from attrs import evolve
+from click.testing import CliRunner
 
 from partialrelease import LastRank, Settings
 from partialrelease import instance as instances
+from partialrelease.cli import cli
 from partialrelease.instance_graph import several_jobs
 from partialrelease.state_graph import differences, graph_of_python, graph_of_tlc
 
@@ -48,3 +50,17 @@ def test_another_hello_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     found = differences(graph_of_python(machine, within=theirs), theirs)
     assert found
     assert {difference.event for difference in found} == {"Reload"}
+
+
+def test_compare_compares_an_instance() -> None:
+    done = CliRunner().invoke(cli, ["compare", "--jobs", "1", "--ranks", "1", "--release-after", "timer"])
+    assert done.exit_code == 0, done.output
+    assert "jobs 1, ranks 1, epilogs 1, last rank keep, release after timer: 22 events" in done.output
+    assert "The state graphs are equal." in done.output
+
+
+@pytest.mark.parametrize("options", [["--fluxion"], ["--jobs", "2", "--prologs", "1"], ["--release-after", "now"]])
+def test_what_does_not_go_together_is_refused(options: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["compare", *options])
+    assert done.exit_code == 2
+    assert "an instance" in done.output

@@ -25,6 +25,7 @@ from partialrelease import (
     Finish,
     Free,
     HelloResponse,
+    Housekeeping,
     IdSet,
     Instance,
     JobEvent,
@@ -46,6 +47,7 @@ from partialrelease import (
     broken_instance_rules,
     rebuild,
 )
+from partialrelease import housekeeping as housekeepings
 from partialrelease import instance as instances
 from partialrelease.instance import Completed, Input, Member
 
@@ -187,11 +189,10 @@ class Instances(RuleBasedStateMachine):
         return [job for job in jobs if not self.instance.member(job).job.allocation] if self.free() else []
 
     def grant(self, job: int, data: st.DataObject) -> None:
+        """Mostly ranks that are free; others are refused, but where the scheduler is not asked."""
         self.event(job, Submit())
-        if data.draw(st.integers(0, 9)) == 9:
-            self.event(job, Alloc(data.draw(some(RANKS)), bypass=True))
-        else:
-            self.event(job, Alloc(data.draw(some(self.free()))))
+        free, bypass = data.draw(st.sampled_from([(True, None)] * 8 + [(False, None), (False, True)]))
+        self.event(job, Alloc(data.draw(some(self.free() if free else RANKS)), bypass=bypass))
 
     def end(self, job: int, data: st.DataObject) -> None:
         """The job runs, and at its end an epilog starts."""
@@ -352,3 +353,16 @@ def test_no_partial_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     """Early release with a scheduler that cannot be told of it: after a reload it has the whole R again."""
     monkeypatch.setattr(instances, "early_release", lambda settings: True)
     is_found("NoDoubleBooking", st.builds(Settings, release_after=st.just(0), partial_ok=st.just(False)))
+
+
+@pytest.mark.requirement("PR-31")
+def test_free_at_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is handed over goes to the scheduler at once, while housekeeping still runs."""
+
+    def due(housekeeping: Housekeeping, release_after: float | None) -> tuple[IdSet, bool]:
+        ranks, final = at_the_right_time(housekeeping, release_after)
+        return ranks | housekeeping.running, final
+
+    at_the_right_time = housekeepings.due
+    monkeypatch.setattr(housekeepings, "due", due)
+    is_found("FreeAfterHousekeeping", SAFE)

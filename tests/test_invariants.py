@@ -71,8 +71,12 @@ def test_the_rules_by_their_names() -> None:
 
 
 def walk(machine: Machine[Job, Event], step: Step | None = None) -> Iterator[tuple[Job, Event, Job, list[Event]]]:
-    """Each step of the machine: a job, an event, the job then; and the log of the first way to that job."""
+    """Each step of the machine: a job, an event, the job then; and the log of the first way to that job.
+
+    Of jobs that differ in the order of their actions alone one is gone on from.
+    """
     logs: dict[Job, list[Event]] = {machine.first: []}
+    states = set()
     for before in (todo := [machine.first]):
         for same in machine.events.values():
             for event in same:
@@ -80,7 +84,9 @@ def walk(machine: Machine[Job, Event], step: Step | None = None) -> Iterator[tup
                 if after is not None:
                     if after not in logs:
                         logs[after] = [*logs[before], event]
-                        todo.append(after)
+                        if (state := (*machine.values(after).values(),)) not in states:
+                            states.add(state)
+                            todo.append(after)
                     yield before, event, after, logs[after]
 
 
@@ -91,7 +97,7 @@ def test_the_rules_hold_at_small_bounds(last_rank: str) -> None:
 
 @pytest.mark.requirement("PR-05", "PR-09", "PR-10", "PR-12", "PR-13", "PR-14", "PR-15", "PR-16")
 def test_the_rules_hold_in_every_state_and_of_every_step() -> None:
-    assert hold_everywhere(one_job(3, 2, 1)) > 170353
+    assert hold_everywhere(one_job(3, 2, 1)) > 170353  # transitions; here an event may be had in several ways
 
 
 def hold_everywhere(machine: Machine[Job, Event]) -> int:

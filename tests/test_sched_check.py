@@ -22,30 +22,24 @@ from trace_copy import (
     lite,
 )
 
-from partialrelease import (
-    NO_CORES,
-    NO_RANKS,
+from partialrelease import NO_RANKS, IdSet, LastRank, ResourceSet, read_log, read_r
+from partialrelease.cores import NO_CORES, CoreSet
+from partialrelease.sched_check import (
     SCHED_MEANING,
     AllocEnd,
     AllocGrant,
     AllocRequest,
-    CoreSet,
     FreeRequest,
     HelloEnd,
     HelloJob,
     HelloRequest,
-    IdSet,
     JobLog,
-    LastRank,
     LogsBeside,
-    ResourceSet,
     SchedChecker,
     SchedCode,
     SchedDrop,
     SchedJob,
     SchedMessage,
-    read_log,
-    read_r,
 )
 
 LOGS = DATA / "eventlogs"
@@ -470,6 +464,25 @@ def test_after_a_hello_what_counts_is_what_it_said() -> None:
         assert codes(*before, free, HELLO, HelloJob(1, IdSet("0")), HelloEnd(), free) == [(1, "FreedTwice")]
 
 
+def test_two_hellos_may_say_that_ranks_are_free_which_were_not_seen_to_be_freed() -> None:
+    hello = HELLO, HelloJob(1, IdSet("0")), HelloEnd()
+    assert codes(AllocGrant(1, cores("0-1")), *hello, *hello, FreeRequest(1, cores("1"), final=True)) == []
+
+
+def test_what_a_hello_said_wrongly_is_said() -> None:
+    for jobs, said in (((), "leaves the job out"), ((HelloJob(1, IdSet("0")),), "says that it has rank 0 no more")):
+        free = FreeRequest(1, cores("0-1"), final=True)
+        found, _ = run(AllocGrant(1, cores("0-1")), HELLO, *jobs, HelloEnd(), free)
+        (finding,) = found[1].findings
+        line = 4 + len(jobs)
+        assert finding.message == f"the hello {said}, but ranks 0-1 freed at line {line}"
+
+
+def test_a_job_that_was_missed_and_is_allocated_again_is_no_longer_missed() -> None:
+    again = AllocGrant(1, cores("1")), FreeRequest(1, cores("0-1"), final=True)
+    assert codes(AllocGrant(1, cores("0")), HELLO, HelloEnd(), *again) == [(1, "AllocatedTwice")]
+
+
 def test_a_job_from_before_the_trace_can_be_missed_too() -> None:
     found = codes(FreeRequest(1, cores("0")), HELLO, HelloEnd(), FreeRequest(1, cores("1"), final=True))
     assert found == [(1, "HelloMissesJob")]
@@ -618,6 +631,21 @@ def test_what_a_free_event_handed_over_wrongly_is_still_referenced() -> None:
     )
     assert freed_at((5.5, "0-1"), events=wrong) == [("ReleasedWhileReferenced", "0-1", ["epilog 'dws'"])]
     assert freed_at((9.0, "0-1"), events=wrong) == []
+
+
+@pytest.mark.parametrize("said", [{}, {"ranks": "all"}])
+def test_an_epilog_that_references_all_has_what_is_held_then(said: dict[str, str]) -> None:
+    late = after_life(
+        (3.5, "release", {}),
+        (4, "epilog-start", {**EPILOG, "ranks": "0"}),
+        (4, "partial-free", {"ranks": "1"}),
+        (5, "epilog-start", {"description": "late", **said}),
+        (8, "epilog-finish", {**EPILOG, "status": 0}),
+        (9, "epilog-finish", {"description": "late", "status": 0}),
+        (9, "free", {}),
+    )
+    assert freed_at((6.0, "1"), (9.5, "0"), events=late) == []
+    assert freed_at((6.0, "1"), (8.5, "0"), events=late) == [("ReleasedWhileReferenced", "0", ["epilog 'late'"])]
 
 
 def test_an_epilog_may_reference_some_ranks() -> None:

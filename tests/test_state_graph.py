@@ -1,6 +1,7 @@
 """The spec and the code are the same machine: their complete state graphs are equal, both ways."""
 
 import re
+import tempfile
 
 import pytest
 from attrs import evolve
@@ -9,15 +10,11 @@ from click.testing import CliRunner
 from partialrelease import Clean, IdSet, LastRank, job
 from partialrelease.cli import cli
 from partialrelease.state_graph import (
-    Function,
-    Value,
     difference_lines,
     differences,
     graph_of_python,
     graph_of_tlc,
     one_job,
-    read_value,
-    show_value,
 )
 from partialrelease.tlc import TLCError
 
@@ -112,34 +109,14 @@ def test_the_command_without_tlc_says_what_is_missing(monkeypatch: pytest.Monkey
     assert done.stderr == "error: TLA2TOOLS_JAR=/no/such.jar: no such file\n"
 
 
+def test_without_room_to_work_in_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+    with pytest.raises(TLCError, match=r"no scratch folder to work in: .*/no/such/folder.*; set TMPDIR"):
+        graph_of_tlc(one_job(1, 0, 0))
+
+
 def test_what_tlc_cannot_do_is_an_error_of_one_line() -> None:
     with pytest.raises(TLCError) as error:
         graph_of_tlc(evolve(one_job(1, 0, 0), events={"NoSuchAction": []}))
     assert "NoSuchAction" in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("TRUE", True),
-        ("-12", -12),
-        ('"a \\"b\\" \\\\"', 'a "b" \\'),
-        ("r1", "r1"),
-        ("{}", frozenset()),
-        ("{1, {2},\n {}}", frozenset({1, frozenset({2}), frozenset()})),
-        ("<< >>", Function()),
-        ('<<"a", {3}>>', Function({1: "a", 2: frozenset({3})})),
-        ("[ranks |-> {0}, early |-> FALSE]", Function({"ranks": frozenset({0}), "early": False})),
-        ('("a" :> 1 @@ 2 :> <<>>)', Function({"a": 1, 2: Function()})),
-    ],
-)
-def test_values_are_read_as_tlc_prints_them(text: str, value: Value) -> None:
-    assert read_value(text) == value
-    assert read_value(show_value(value)) == value
-
-
-@pytest.mark.parametrize("text", ["", "{1", "{1 2}", "1 2", "[a = 1]", "(1 :> 2, 3 :> 4)", "?", '"a', "{,}"])
-def test_what_is_no_value_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="TLA"):
-        read_value(text)
