@@ -106,7 +106,7 @@ Flush(j, h) ==
 
 (* The job manager hands ranks over to housekeeping. *)
 HandOver(j, ranks, last) ==
-  Flush(j, [hk[j] EXCEPT !.running = @ \cup ranks, !.closing = @ \/ last])
+  Flush(j, [hk[j] EXCEPT !.running = @ \cup ranks, !.closing = last])
 
 -----------------------------------------------------------------------------
 (* The events of a job. *)

@@ -4,5 +4,5 @@
 EXTENDS Instance
 
 HandOverDone(j, ranks, last) ==                                                 \* for HandOver
-  Flush(j, [hk[j] EXCEPT !.done = @ \cup ranks, !.closing = @ \/ last])
+  Flush(j, [hk[j] EXCEPT !.done = @ \cup ranks, !.closing = last])
 =============================================================================
