@@ -30,7 +30,7 @@ _MOST_AT_A_TIME: Final = 4  # each takes up to a quarter of the memory
 
 _VIOLATES: Final = re.compile(r"\\\* Violates (\w+)")
 _COMMENT: Final = re.compile(r"\\\*[^\n]*|\(\*.*?\*\)", re.DOTALL)
-_CONSTANT: Final = re.compile(r"^\s*(\w+)\s*=\s*(\S.*?)\s*$", re.MULTILINE)
+_CONSTANT: Final = re.compile(r"^\s*(\w+)\s*=\s*(?:\[\w+\])?(\S.*?)\s*$", re.MULTILINE)  # of that module, in brackets
 _KEYWORDS: Final = "CONSTANTS? INIT NEXT SPECIFICATION INVARIANTS? PROPERTY PROPERTIES SYMMETRY VIEW CONSTRAINTS?"
 _KEYWORDS_OF_ACTIONS: Final = "ACTION_CONSTRAINTS? ALIAS POSTCONDITION CHECK_DEADLOCK"
 _KEYWORD: Final = re.compile(rf"\b({'|'.join((_KEYWORDS + ' ' + _KEYWORDS_OF_ACTIONS).split())})\b")
