@@ -54,7 +54,7 @@ class Model:
         """The values that the configuration gives to constants."""
         values: dict[str, Value] = {}
         for name, text in _CONSTANT.findall(_COMMENT.sub("", self.config.read_text())):
-            values[name] = read_value(text.partition("]")[2] if text.startswith("[") else text)  # of [Module]Value
+            values[name] = read_value(text)
         return values
 
     def rules(self, *kinds: str) -> list[str]:
