@@ -7,6 +7,8 @@ from state_graph import alphabet, differences, graph_of_python, graph_of_tlc
 
 from partialrelease import LastRank
 
+pytestmark = pytest.mark.slow
+
 FIGURES = {  # states, transitions
     ("keep", (2, 1, 1)): (374, 5367),
     ("defer", (2, 1, 1)): (404, 5768),

