@@ -15,7 +15,6 @@ from oracle import Oracle
 from partialrelease import (
     ALL_RANKS,
     FORMS,
-    NO_RANKS,
     Alloc,
     Code,
     Entry,
@@ -43,7 +42,7 @@ from partialrelease import (
     to_context,
     write_log,
 )
-from partialrelease.strategies import Log, Planted, idsets, legal_logs, planted_logs, probes, resource_sets, subsets
+from partialrelease.strategies import Log, Planted, idsets, legal_logs, planted_logs, resource_sets, subsets
 
 ANY_LOGS = legal_logs() | planted_logs().map(lambda planted: planted.log)
 FEW_RANKS = idsets(min_size=1, max_size=40)
@@ -56,10 +55,11 @@ def replay(events: Iterable[Event], begin: Job) -> Job:
 
 def verdicts(events: Iterable[Event], begin: Job) -> list[Code | None]:
     """What each event is: legal, or which violation; going on in any case."""
-    said, job = [], begin
+    said: list[Code | None] = []
+    job = begin
     for event in events:
         violation = guard(job, event)
-        said.append(violation and violation.code)
+        said.append(violation.code if violation else None)
         job = effect(job, event)
     return said
 
@@ -79,14 +79,21 @@ def renamed(ranks: IdSet, names: dict[int, int]) -> IdSet:
 def with_renamed(event: Event, names: dict[int, int]) -> Event:
     if isinstance(event, Malformed):
         return evolve(event, meant=event.meant and with_renamed(event.meant, names))
-    ranks = getattr(event, "ranks", None)
-    return event if ranks is None else evolve(event, ranks=renamed(ranks, names))
+    if isinstance(event, Alloc | Release | EpilogStart | PartialFree) and event.ranks is not None:
+        return evolve(event, ranks=renamed(event.ranks, names))
+    return event
 
 
 def job_with_renamed(job: Job, names: dict[int, int]) -> Job:
     actions = tuple(Holder(h.kind, h.description, renamed(h.ranks, names)) for h in job.actions)
-    sets = {key: renamed(getattr(job, key), names) for key in ("exec_ranks", "allocation", "held", "released")}
-    return evolve(job, actions=actions, **sets)
+    return evolve(
+        job,
+        actions=actions,
+        exec_ranks=renamed(job.exec_ranks, names),
+        allocation=renamed(job.allocation, names),
+        held=renamed(job.held, names),
+        released=renamed(job.released, names),
+    )
 
 
 def names_of(data: st.DataObject, events: Iterable[Event], *, ascending: bool) -> dict[int, int]:
@@ -258,10 +265,8 @@ def test_an_epilog_that_says_all_is_one_that_says_nothing(log: Log) -> None:
 
 def without_extensions(events: Iterable[Event]) -> list[Event]:
     """What an older job manager makes of them: it knows neither events nor keys."""
-    known = [e for e in events if not isinstance(e, PartialFree) and getattr(e, "final", None) is not False]
-    known = [
-        e for e in events if not isinstance(e, PartialFree) and not (isinstance(e, Release) and e.description is not None)
-    ]
+    known = [e for e in events if not isinstance(e, PartialFree)]
+    known = [e for e in known if not isinstance(e, Release) or e.description is None]
     return [evolve(e, ranks=None) if isinstance(e, EpilogStart) else e for e in known]
 
 
