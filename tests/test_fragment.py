@@ -241,6 +241,7 @@ RELEASED_IN_PARTS: list[Event] = [
 ]
 
 
+@pytest.mark.slow
 @given(legal_logs(), st.booleans())
 @example((LastRank.KEEP, RELEASED_IN_PARTS), True)
 def test_every_end_of_any_legal_log_is_clean(legal: tuple[LastRank, list[Event]], known: bool) -> None:
