@@ -76,6 +76,8 @@ SMALL = 64  # ranks, up to which all kinds of events are tried in each state
 
 SHORT = [Submit(), Alloc(), Finish(), Release(final=True), EpilogStart("off-node", NO_RANKS)]
 ORDINARY = [Submit(), Validate(), Depend(), Priority(), Alloc(), Start(), *SHORT[2:]]
+PROLOG = [Submit(), PrologStart("a"), *ORDINARY[1:5], PrologFinish("a"), *ORDINARY[5:]]
+CANCELLED = [Submit(), Alloc(), JobException("cancel", 0), EpilogStart("early", NO_RANKS), *SHORT[3:]]
 
 
 class DisagreementError(AssertionError):
@@ -169,8 +171,8 @@ class Life(RuleBasedStateMachine):
 
     @initialize(
         last_rank=st.sampled_from([LastRank.KEEP, *LastRank]),
-        life=st.sampled_from([SHORT, ORDINARY, ORDINARY]),
-        done=st.sampled_from([*range(10), 8, 9, 9]),
+        life=st.sampled_from([SHORT, ORDINARY, PROLOG, CANCELLED]),
+        done=st.sampled_from([*range(12), 11, 11]),
         ranks=idsets(min_size=1),
     )
     def begin(self, last_rank: LastRank, life: list[Event], done: int, ranks: IdSet) -> None:
