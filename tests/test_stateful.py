@@ -405,6 +405,19 @@ def test_job_and_manager_do_what_the_oracle_says() -> None:
     run_state_machine_as_test(ManagerMachine, settings=at_least(40))
 
 
+@pytest.mark.parametrize("last_rank", LastRank)
+@pytest.mark.parametrize("life", [SHORT, ORDINARY, PROLOG, CANCELLED])
+def test_everything_that_can_be_tried_in_a_whole_life_is_what_the_oracle_says(
+    life: list[Event], last_rank: LastRank
+) -> None:
+    whole = [*life, EpilogFinish("early"), EpilogFinish("off-node"), Free(), Clean()]
+    for ranks in (IdSet("0"), IdSet("3,5-6")):
+        machine = JobMachine()
+        machine.begin(last_rank, whole, len(whole), ranks)
+        machine.everything_can_be_tried()
+        assert machine.job.phase is Phase.INACTIVE
+
+
 def at_least(examples: int) -> settings:
     return settings(max_examples=max(examples, settings().max_examples))
 
@@ -413,6 +426,8 @@ def test_every_event_in_every_phase_and_every_violation_was_exercised() -> None:
     """By the tests above, counted. The table is printed with ``-v``."""
     if not EXERCISED:  # this test alone
         test_the_job_does_what_the_oracle_says()
+        for life in (SHORT, ORDINARY, PROLOG, CANCELLED):
+            test_everything_that_can_be_tried_in_a_whole_life_is_what_the_oracle_says(life, LastRank.KEEP)
         test_job_and_manager_do_what_the_oracle_says()
     tried = {(event, phase) for event, phase, _ in EXERCISED}
     assert {(event, phase) for event, phase, _ in missing()} <= tried, table()
