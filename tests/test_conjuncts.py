@@ -15,6 +15,8 @@ from partialrelease import LastRank, Malformed, job
 from partialrelease.state_graph import Graph, State, differences, graph_of_python, graph_of_tlc, one_job
 from partialrelease.tlc import spec_folder
 
+pytestmark = pytest.mark.slow  # TLC runs
+
 MACHINE = one_job(2, 1, 1)
 SMALLER = one_job(1, 1, 1, LastRank.DEFER)  # shows most of it, quicker, and that only `keep` keeps a rank
 

@@ -10,6 +10,8 @@ from partialrelease.cli import cli
 from partialrelease.instance_graph import several_jobs
 from partialrelease.state_graph import differences, graph_of_python, graph_of_tlc
 
+pytestmark = pytest.mark.slow  # TLC runs
+
 KEEP, DEFER, WITH_LAST = LastRank
 BOTH = frozenset({1, 2})
 SETTINGS = [  # settings, ranks, states, transitions; of two jobs with an epilog each

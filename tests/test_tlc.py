@@ -14,6 +14,8 @@ from partialrelease import tlc
 from partialrelease.tlavalue import Function, read_value
 from partialrelease.tlc import TLCError, run
 
+pytestmark = pytest.mark.slow  # TLC runs
+
 COUNTER = """---- MODULE Counter ----
 EXTENDS Integers, Pairs
 VARIABLES x, pairs
