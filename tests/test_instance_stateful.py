@@ -286,6 +286,7 @@ def is_found(breaks: str, choices: st.SearchStrategy[Settings]) -> None:
 
 
 @pytest.mark.requirement("PR-29")
+@pytest.mark.slow
 def test_defer_on_fluxion() -> None:
     """With the last rank Fluxion forgets the job, and its off-node part is allocated for good."""
     is_found(
@@ -295,12 +296,14 @@ def test_defer_on_fluxion() -> None:
 
 
 @pytest.mark.requirement("PR-30")
+@pytest.mark.slow
 def test_with_last_off_node() -> None:
     """The last rank takes the off-node part along, while an epilog still uses it."""
     is_found("OffNodeHeld", st.builds(Settings, st.just(LastRank.WITH_LAST), has_off_node=st.just(ALL_JOBS)))
 
 
 @pytest.mark.requirement("PR-40")
+@pytest.mark.slow
 def test_books_count_whole_r(monkeypatch: pytest.MonkeyPatch) -> None:
     """The job manager counts an active job's whole R, also what has gone back."""
 
@@ -313,6 +316,7 @@ def test_books_count_whole_r(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("PR-38")
+@pytest.mark.slow
 def test_hello_frees_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a reload, what was handed over is called free while housekeeping still runs."""
     monkeypatch.setattr(instances, "free_in_hello", lambda member: member.job.released)
@@ -320,6 +324,7 @@ def test_hello_frees_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("PR-37")
+@pytest.mark.slow
 def test_two_hellos(monkeypatch: pytest.MonkeyPatch) -> None:
     """One response for the active job and one for its housekeeping: the later replaces the earlier."""
 
@@ -337,6 +342,7 @@ def test_two_hellos(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("PR-47")
+@pytest.mark.slow
 def test_old_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     """An older job manager skips `partial-free` when it restarts, and its hello names ranks of another job."""
 
@@ -349,6 +355,7 @@ def test_old_manager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("PR-39")
+@pytest.mark.slow
 def test_no_partial_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     """Early release with a scheduler that cannot be told of it: after a reload it has the whole R again."""
     monkeypatch.setattr(instances, "early_release", lambda settings: True)
@@ -356,6 +363,7 @@ def test_no_partial_ok(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("PR-31")
+@pytest.mark.slow
 def test_free_at_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is handed over goes to the scheduler at once, while housekeeping still runs."""
 

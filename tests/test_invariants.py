@@ -96,6 +96,7 @@ def test_the_rules_hold_at_small_bounds(last_rank: str) -> None:
 
 
 @pytest.mark.requirement("PR-05", "PR-09", "PR-10", "PR-12", "PR-13", "PR-14", "PR-15", "PR-16")
+@pytest.mark.slow
 def test_the_rules_hold_in_every_state_and_of_every_step() -> None:
     assert hold_everywhere(one_job(3, 2, 1)) > 170353  # transitions; here an event may be had in several ways
 
@@ -234,6 +235,7 @@ def test_a_hand_over_that_is_not_in_the_log() -> None:
     assert not ReplayIsState([*log, EpilogFinish("a")], job)
 
 
+@pytest.mark.slow
 def test_in_the_spec_too_a_replay_is_the_state_and_an_outcome_left_open_breaks_that(tmp_path: Path) -> None:
     config = spec_folder() / "Replay-keep.cfg"
     found = run(spec_folder() / "Replay.tla", config, options=["-deadlock"])

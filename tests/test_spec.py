@@ -169,7 +169,17 @@ def test_no_event_changes_the_setting_and_it_is_keep_unless_said_otherwise() -> 
 
 
 @pytest.mark.parametrize(
-    ("page", "command", "output"), COMMANDS, ids=[f"{page.stem}: {command[:50]}" for page, command, _ in COMMANDS]
+    ("page", "command", "output"),
+    [
+        pytest.param(
+            page,
+            command,
+            output,
+            id=f"{page.stem}: {command[:50]}",
+            marks=[pytest.mark.slow] if "model-check" in command else [],
+        )
+        for page, command, output in COMMANDS
+    ],
 )
 def test_commands_print_what_the_pages_show(page: Path, command: str, output: str) -> None:
     assert output_of(command) == output, "write it with: python tests/spec_text.py"

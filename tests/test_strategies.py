@@ -92,6 +92,7 @@ def test_logs_with_many_holders_and_fragmented_ranks_come_up() -> None:
     find(legal_logs(ranks=idsets(min_size=50)), lambda log: most(log, "runs") > 20, settings=ANY)
 
 
+@pytest.mark.slow
 def test_logs_shrink_to_what_matters() -> None:
     shortest = find(legal_logs(), lambda log: any(isinstance(e, PartialFree) for e in log.events), settings=LOOK)
     assert len(shortest.events) <= 8  # such as submit, alloc, release 0, finish, partial-free 0
