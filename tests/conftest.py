@@ -1,7 +1,8 @@
-"""Settings for all tests."""
+"""Settings for all tests: how long they look."""
 
 from hypothesis import settings
 
-# The same examples each time: a red run is the change's doing.
-settings.register_profile("default", deadline=None, derandomize=True)
-settings.load_profile("default")
+settings.register_profile("dev", deadline=None, derandomize=True, max_examples=15)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("deep", deadline=None, max_examples=10_000)
+settings.load_profile("ci")
