@@ -18,11 +18,6 @@ from .check import (
     check_entries,
     known_ranks,
 )
-from .cores import (
-    NO_CORES,
-    CoreBooks,
-    CoreSet,
-)
 from .events import (
     Alloc,
     Clean,
@@ -99,6 +94,12 @@ from .instance_error import (
 from .instance_invariants import (
     INSTANCE_STATE_RULES,
     INSTANCE_STEP_RULES,
+    AccountedOnce,
+    FreeAfterHousekeeping,
+    NoDoubleBooking,
+    OffNodeFreed,
+    OffNodeHeld,
+    ReferencedIsAllocated,
     broken_instance_rules,
 )
 from .invariants import (
@@ -131,25 +132,6 @@ from .job import (
     effect,
     guard,
     settle,
-)
-from .sched_check import (
-    SCHED_MEANING,
-    AllocEnd,
-    AllocGrant,
-    AllocRequest,
-    FreeRequest,
-    HelloEnd,
-    HelloJob,
-    HelloRequest,
-    JobLog,
-    LogsBeside,
-    LogsOfFile,
-    SchedChecker,
-    SchedCode,
-    SchedDrop,
-    SchedFinding,
-    SchedJob,
-    SchedMessage,
 )
 from .scheduler import (
     HelloResponse,
@@ -190,15 +172,6 @@ if TYPE_CHECKING:
     from .resources import (
         ranks_of_summary as ranks_of_summary,
     )
-    from .sched_trace import (
-        MAX_MESSAGE as MAX_MESSAGE,
-    )
-    from .sched_trace import (
-        TraceReader as TraceReader,
-    )
-    from .sched_trace import (
-        read_trace as read_trace,
-    )
 
 __version__ = "0.1.0"
 
@@ -208,22 +181,16 @@ __all__ = [
     "INSTANCE_STEP_RULES",
     "MAX_ID",
     "MEANING",
-    "NO_CORES",
     "NO_RANKS",
-    "SCHED_MEANING",
     "STATE_RULES",
     "STEP_RULES",
     "UNKNOWN",
+    "AccountedOnce",
     "Alloc",
-    "AllocEnd",
-    "AllocGrant",
-    "AllocRequest",
     "Clean",
     "CleanIsLast",
     "Code",
     "Completed",
-    "CoreBooks",
-    "CoreSet",
     "Depend",
     "DependencyAdd",
     "DependencyRemove",
@@ -240,11 +207,8 @@ __all__ = [
     "FluxRestart",
     "Fragment",
     "Free",
-    "FreeRequest",
+    "FreeAfterHousekeeping",
     "Hello",
-    "HelloEnd",
-    "HelloJob",
-    "HelloRequest",
     "HelloResponse",
     "Hold",
     "Holder",
@@ -262,16 +226,16 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobException",
-    "JobLog",
     "JobspecUpdate",
     "LastRank",
-    "LogsBeside",
-    "LogsOfFile",
     "Malformed",
     "Member",
     "Memo",
+    "NoDoubleBooking",
     "NoReleaseWhileReferenced",
     "NotALogStartError",
+    "OffNodeFreed",
+    "OffNodeHeld",
     "Output",
     "PartialFree",
     "Phase",
@@ -280,6 +244,7 @@ __all__ = [
     "PrologStart",
     "ProtocolViolation",
     "QueuedEpilogSeesAll",
+    "ReferencedIsAllocated",
     "ReferencesAreHeld",
     "ReferencesShrink",
     "Release",
@@ -290,13 +255,7 @@ __all__ = [
     "ResourceUpdate",
     "Restart",
     "RunHousekeeping",
-    "SchedChecker",
-    "SchedCode",
-    "SchedDrop",
-    "SchedFinding",
     "SchedFree",
-    "SchedJob",
-    "SchedMessage",
     "Scheduler",
     "SchedulerReload",
     "SetFlags",
@@ -337,9 +296,6 @@ _SHELL = {
     "ResourceSet": "resources",
     "ResourceSetError": "resources",
     "ranks_of_summary": "resources",
-    "MAX_MESSAGE": "sched_trace",
-    "TraceReader": "sched_trace",
-    "read_trace": "sched_trace",
 }
 
 

@@ -28,6 +28,7 @@ from functools import reduce
 from typing import Any, Final
 
 from attrs import Factory, evolve, field, frozen
+from attrs.validators import ge, optional
 
 from . import events as ev
 from . import housekeeping as hk
@@ -148,7 +149,7 @@ class Settings:
     """
 
     last_rank: LastRank = LastRank.KEEP
-    release_after: float | None = None
+    release_after: float | None = field(default=None, validator=optional(ge(0)))
     partial_ok: bool = True
     fluxion: bool = False
     has_off_node: frozenset[int] = frozenset()

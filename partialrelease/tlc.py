@@ -36,6 +36,7 @@ _MOMENT: Final = 0.2  # seconds
 
 _SERVER: Final = "tlc2.tool.distributed.TLCServer"
 _WORKER: Final = "tlc2.tool.distributed.TLCWorker"
+_ADDRESS: Final = "-Djava.rmi.server.hostname"
 _WORKER_SAYS: Final = "worker-said-"
 _ALONE: Final = 5.0  # seconds that a server may go on without workers
 
@@ -169,7 +170,8 @@ def run_distributed(
     began = time.monotonic()
     with _scratch(module, config) as folder, contextlib.ExitStack() as stack:
         _refuse_temporal(module, config, folder, options, on_progress)
-        rmi = [f"-Djava.rmi.server.hostname={host}", f"-D{_SERVER}.port={_free_port(host)}"]
+        port = f"-D{_SERVER}.port={_free_port(host)}"
+        rmi = [f"{_ADDRESS}={host}", port]
         tlc = [f"-D{_SERVER}.report=1000", _SERVER, "-tool", "-metadir", "states", "-config", _CONFIG, *options]
         server = stack.enter_context(_started([*_java(folder), *rmi, *tlc, module.name], folder))
         helpers: list[_Process] = []
@@ -182,7 +184,7 @@ def run_distributed(
                     started = (_worker(folder, number, rmi, host) for number in range(workers))
                     helpers.extend(map(stack.enter_context, started))
                     if on_ready is not None:
-                        on_ready(f"java {' '.join(rmi)} -cp {_JAR} {_WORKER} {host}")
+                        on_ready(f"java {_ADDRESS}=ITS_OWN_ADDRESS {port} -cp {_JAR} {_WORKER} {host}")
                 if helpers and all(helper.poll() is not None for helper in helpers):
                     alone_since = alone_since or time.monotonic()
                     if time.monotonic() - alone_since > _ALONE:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partialrelease import NO_CORES, NO_RANKS, CoreBooks, CoreSet, IdSet
+from partialrelease import NO_RANKS, IdSet
+from partialrelease.cores import NO_CORES, CoreBooks, CoreSet
 
 Model = frozenset[tuple[int, str, int]]
 

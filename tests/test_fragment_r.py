@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_copy import HOUSEKEPT, blocks, frees, grant
 
-from partialrelease import NO_CORES, NO_RANKS, CoreSet, IdSet, ResourceSet, ResourceSetError
+from partialrelease import NO_RANKS, IdSet, ResourceSet, ResourceSetError
+from partialrelease.cores import NO_CORES, CoreSet
 
 
 def r(lite: list[dict[str, Any]], top: dict[str, Any] | None = None, **execution: Any) -> ResourceSet:

@@ -1,11 +1,14 @@
 """The instance: the way of a rank round, by example; each policy, each setting, reload and restart."""
 
+import re
 from functools import reduce
+from pathlib import Path
 
 import pytest
 
 from partialrelease import (
     INSTANCE_STATE_RULES,
+    INSTANCE_STEP_RULES,
     NO_RANKS,
     Alloc,
     Clean,
@@ -173,6 +176,11 @@ def test_a_timer_that_would_start_with_the_last_rank_does_not() -> None:
     after = ran(state, Completed(1, R))
     assert after.members[1].housekeeping.timer is Timer.OFF
     assert refused(after, TimerExpired(1)).code is InstanceCode.TimerOff
+
+
+def test_a_duration_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="release_after"):
+        Settings(release_after=-1)
 
 
 # -- last_rank --
@@ -352,10 +360,8 @@ def test_nothing_is_decided_while_an_epilog_start_is_queued() -> None:
 
 
 def test_rules_have_the_names_of_the_specification() -> None:
-    assert [rule.__name__ for rule in INSTANCE_STATE_RULES] == [
-        "NoDoubleBooking",
-        "ReferencedIsAllocated",
-        "AccountedOnce",
-        "OffNodeHeld",
-        "OffNodeFreed",
-    ]
+    spec = (Path(__file__).parent.parent / "tla" / "Instance.tla").read_text()
+    names = [rule.__name__ for rule in (*INSTANCE_STATE_RULES, *INSTANCE_STEP_RULES)]
+    assert len(names) == 7
+    for name in names:
+        assert re.search(rf"(?m)^{name} ==", spec), name

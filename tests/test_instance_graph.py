@@ -2,9 +2,11 @@
 
 import pytest
 from attrs import evolve
+from click.testing import CliRunner
 
 from partialrelease import LastRank, Settings
 from partialrelease import instance as instances
+from partialrelease.cli import cli
 from partialrelease.instance_graph import several_jobs
 from partialrelease.state_graph import differences, graph_of_python, graph_of_tlc
 
@@ -12,11 +14,11 @@ KEEP, DEFER, WITH_LAST = LastRank
 BOTH = frozenset({1, 2})
 SETTINGS = [  # settings, ranks, states, transitions; of two jobs with an epilog each
     (Settings(KEEP, 0, fluxion=True, has_off_node=BOTH), 2, 8258, 75684),
-    (Settings(KEEP, None, has_off_node=BOTH), 1, 0, 0),
-    (Settings(DEFER, 60.0, has_off_node=frozenset({1})), 1, 0, 0),
-    (Settings(DEFER, 0, fluxion=True, has_off_node=BOTH), 1, 0, 0),
-    (Settings(WITH_LAST, 60.0), 1, 0, 0),
-    (Settings(DEFER, 0, partial_ok=False, has_off_node=BOTH), 1, 0, 0),
+    (Settings(KEEP, None, has_off_node=BOTH), 1, 696, 5636),
+    (Settings(DEFER, 60.0, has_off_node=frozenset({1})), 1, 1640, 14348),
+    (Settings(DEFER, 0, fluxion=True, has_off_node=BOTH), 1, 1672, 13960),
+    (Settings(WITH_LAST, 60.0), 1, 1120, 9552),
+    (Settings(DEFER, 0, partial_ok=False, has_off_node=BOTH), 1, 696, 5636),
 ]
 
 
@@ -47,3 +49,17 @@ def test_another_hello_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     found = differences(graph_of_python(machine, within=theirs), theirs)
     assert found
     assert {difference.event for difference in found} == {"Reload"}
+
+
+def test_compare_compares_an_instance() -> None:
+    done = CliRunner().invoke(cli, ["compare", "--jobs", "1", "--ranks", "1", "--release-after", "timer"])
+    assert done.exit_code == 0, done.output
+    assert "jobs 1, ranks 1, epilogs 1, last rank keep: 22 events" in done.output
+    assert "The state graphs are equal." in done.output
+
+
+@pytest.mark.parametrize("options", [["--fluxion"], ["--jobs", "2", "--prologs", "1"], ["--release-after", "now"]])
+def test_what_does_not_go_together_is_refused(options: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["compare", *options])
+    assert done.exit_code == 2
+    assert "an instance" in done.output

@@ -307,15 +307,30 @@ def test_a_folder_that_cannot_be_written_is_said(run: Run, tmp_path: Path) -> No
 # -- processes --
 
 
+ENDLESS = """---- MODULE Endless ----
+EXTENDS Naturals
+VARIABLE x
+Init == x = 0
+Next == x' = x + 1
+====
+"""
+
+
 @pytest.mark.parametrize(("number", "status", "said"), [(2, 130, "interrupted"), (15, 143, "ended by SIGTERM")])
 def test_a_signal_ends_it_and_leaves_no_process_and_no_file(
     tmp_path: Path, number: int, status: int, said: str
 ) -> None:
-    scratch, here = tmp_path / "scratch", tmp_path / "here"
+    scratch, here, installed = tmp_path / "scratch", tmp_path / "here", tmp_path / "installed"
     scratch.mkdir()
     here.mkdir()
-    env = {**os.environ, "TMPDIR": str(scratch)}
-    with subprocess.Popen(COMMAND, cwd=here, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+    shutil.copytree(Path(tlc.__file__).parent, installed / "partialrelease")
+    shutil.copytree(tlc.spec_folder(), installed / "tla")
+    (installed / "tla" / "Endless.tla").write_text(ENDLESS)
+    (installed / "tla" / "Endless.cfg").write_text("INIT Init\nNEXT Next\n")
+    env = {**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(installed)}
+    with subprocess.Popen(
+        [*COMMAND, "Endless"], cwd=here, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as it:
         deadline = time.monotonic() + 60
         while not list(scratch.glob("*/states")) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -22,30 +22,24 @@ from trace_copy import (
     lite,
 )
 
-from partialrelease import (
-    NO_CORES,
-    NO_RANKS,
+from partialrelease import NO_RANKS, IdSet, LastRank, ResourceSet, read_log, read_r
+from partialrelease.cores import NO_CORES, CoreSet
+from partialrelease.sched_check import (
     SCHED_MEANING,
     AllocEnd,
     AllocGrant,
     AllocRequest,
-    CoreSet,
     FreeRequest,
     HelloEnd,
     HelloJob,
     HelloRequest,
-    IdSet,
     JobLog,
-    LastRank,
     LogsBeside,
-    ResourceSet,
     SchedChecker,
     SchedCode,
     SchedDrop,
     SchedJob,
     SchedMessage,
-    read_log,
-    read_r,
 )
 
 LOGS = DATA / "eventlogs"

@@ -16,25 +16,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_copy import DATA, HOUSEKEPT, LEAKED, TRACE, Block, blocks, findings, frees, grant, hellos, text
 
-from partialrelease import (
+from partialrelease import IdSet, LogError, ResourceSet, sched_trace
+from partialrelease.__main__ import main
+from partialrelease.cores import CoreSet
+from partialrelease.sched_check import (
     AllocEnd,
     AllocGrant,
     AllocRequest,
-    CoreSet,
     FreeRequest,
     HelloEnd,
     HelloJob,
     HelloRequest,
-    IdSet,
-    LogError,
-    ResourceSet,
     SchedChecker,
     SchedDrop,
     SchedMessage,
-    read_trace,
-    sched_trace,
 )
-from partialrelease.__main__ import main
+from partialrelease.sched_trace import read_trace
 
 LOGS = DATA / "eventlogs"
 

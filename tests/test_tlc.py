@@ -20,6 +20,7 @@ VARIABLES x, pairs
 vars == <<x, pairs>>
 Init == x = 0 /\\ pairs = [n \\in {} |-> {}]
 Up == x' = (x + 1) % 4 /\\ pairs' = [n \\in 0..x |-> Pairs(n..(n + 4))]
+More == x' = x + 1 /\\ pairs' = pairs
 Stop == x < 2 /\\ x' = x + 1 /\\ pairs' = pairs
 Spec == Init /\\ [][Up]_vars
 Fair == Spec /\\ WF_vars(Up)
@@ -174,9 +175,9 @@ def test_an_exception_on_the_way_ends_tlc_and_leaves_nothing(models: Path, scrat
         seen.extend(processes_of(scratch))
         raise KeyboardInterrupt
 
-    (models / "plain.cfg").write_text("SPECIFICATION Spec\n")
+    (models / "endless.cfg").write_text("INIT Init\nNEXT More\n")
     with pytest.raises(KeyboardInterrupt):
-        run(models / "Counter.tla", models / "plain.cfg", on_progress=interrupt)
+        run(models / "Counter.tla", models / "endless.cfg", on_progress=interrupt)
     assert len(seen) == 1
     assert processes_of(scratch) == []
     assert list(scratch.iterdir()) == []

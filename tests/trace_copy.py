@@ -11,7 +11,8 @@ from typing import Any
 
 from attrs import define
 
-from partialrelease import SchedChecker, SchedJob, read_trace
+from partialrelease.sched_check import SchedChecker, SchedJob
+from partialrelease.sched_trace import read_trace
 
 DATA = Path(__file__).parent / "data"
 TRACE = DATA / "sched-trace.txt"

@@ -1,0 +1,7 @@
+--------------------------- MODULE FreeAtHandOver ---------------------------
+(* Rejected: what a job hands over goes to the scheduler without waiting for its housekeeping. *)
+EXTENDS Instance
+
+HandOverDone(j, ranks, last) ==                                                 \* for HandOver
+  Flush(j, [hk[j] EXCEPT !.done = @ \cup ranks, !.closing = @ \/ last])
+=============================================================================
