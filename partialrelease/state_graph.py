@@ -35,10 +35,12 @@ __all__ = [
     "Value",
     "difference_lines",
     "differences",
+    "events_of_one_job",
     "graph_of_python",
     "graph_of_tlc",
     "one_job",
     "read_value",
+    "show_state",
     "show_value",
 ]
 
@@ -108,7 +110,7 @@ class Function(frozenset[Any]):
         return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\S')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\.\.|\S')
 
 
 @cache
@@ -139,6 +141,9 @@ def _read(tokens: list[str]) -> Value:
     if token in ("TRUE", "FALSE"):
         return token == "TRUE"
     if re.fullmatch(r"-?\d+", token):
+        if tokens and tokens[-1] == "..":
+            tokens.pop()
+            return frozenset(range(int(token), int(tokens.pop()) + 1))
         return int(token)
     if re.fullmatch(r"\w+", token):
         return token
@@ -169,6 +174,11 @@ def _pair(arrow: str) -> Callable[[list[str]], tuple[Value, Value]]:
 def _expect(tokens: list[str], wanted: str) -> None:
     if (token := tokens.pop()) != wanted:
         raise ValueError(f"{token} in a TLA+ value where {wanted} should be")
+
+
+def show_state(state: State) -> str:
+    """The state's values as TLA+ text, in the order of the graph's variables."""
+    return " ".join(map(show_value, state))
 
 
 def show_value(value: Value) -> str:
@@ -235,10 +245,11 @@ def _state(machine: Machine[J, E], of: J) -> State:
 def graph_of_tlc(
     machine: Machine[Any, Any],
     *,
+    init: str = "Init",
     modules: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Graph:
-    """The graph that TLC finds, from ``Init`` on. ``modules``: more than there are in the spec's folder, name -> text.
+    """The graph that TLC finds, from ``init`` on. ``modules``: more than there are in the spec's folder, name -> text.
 
     Raises :class:`~partialrelease.tlc.TLCError`.
     """
@@ -248,7 +259,7 @@ def graph_of_tlc(
     following = "".join(f"  \\/ E{n}\n" for n in range(len(machine.events)))
     text = f"---- MODULE Graph ----\nEXTENDS {machine.module}\n{actions}GraphNext ==\n{following}====\n"
     settings = [f"  {name} = {value}" for name, value in machine.constants.items()]
-    config = "\n".join(["CONSTANTS", *settings, "INIT Init", "NEXT GraphNext", ""])
+    config = "\n".join(["CONSTANTS", *settings, f"INIT {init}", "NEXT GraphNext", ""])
     try:
         with TemporaryDirectory(prefix="partialrelease-") as scratch:
             folder = Path(scratch)
@@ -403,14 +414,15 @@ def one_job(
     return Machine(
         "PartialRelease",
         constants,
-        _events_of_one_job(ranks, epilog_names, prolog_names),
+        events_of_one_job(ranks, epilog_names, prolog_names),
         Job(last_rank),
         step,
         values,
     )
 
 
-def _events_of_one_job(ranks: int, epilogs: list[str], prologs: list[str]) -> dict[str, list[ev.Event]]:
+def events_of_one_job(ranks: int, epilogs: list[str], prologs: list[str]) -> dict[str, list[ev.Event]]:
+    """All events that there are, each as an action of the spec, and as the events that this is in Python."""
     mild = ev.JobException("scheduler-restart", 3)
     events: dict[str, list[ev.Event]] = {
         "Submit": [ev.Submit()],
