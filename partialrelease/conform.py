@@ -1,7 +1,7 @@
 """Does an implementation do what the specification says? It is driven over the line protocol (spec/protocol.md).
 
-First the conformance vectors, then sequences that Hypothesis makes up, against this package. What it does otherwise is a
-:class:`Difference`: also to crash, to hang, or to say what is no answer. The smallest sequence that shows it is
+First the conformance vectors, then sequences that Hypothesis makes up, against this package. What it does otherwise is
+a :class:`Difference`: also to crash, to hang, or to say what is no answer. The smallest sequence that shows it is
 looked for.
 """
 
@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 from attrs import define, field, frozen
@@ -45,12 +46,14 @@ __all__ = [
     "Spoke",
     "check_generated",
     "check_vectors",
+    "explained",
     "smallest",
 ]
 
 LONGEST_REQUEST: Final = 4000  # bytes: implementations may read into a fixed buffer of 4096
 _LONGEST_ANSWER: Final = 1 << 16  # bytes
 _MOST_NOISE: Final = 1 << 12  # bytes
+_START: Final = 10.0  # seconds that it may take to start, besides
 _MOMENT: Final = 0.5  # seconds in which a process must end when its input has ended
 
 
@@ -108,6 +111,7 @@ class Process:
             stream.close()
 
     def ask(self, line: str) -> str:
+        starting = 0.0 if self._process else _START
         process = self._process or self._start()
         began = time.monotonic()
         assert process.stdin is not None
@@ -116,11 +120,12 @@ class Process:
         except OSError:
             raise NoAnswerError(self._ended(process)) from None
         try:
-            answer = self._read(process, began + self.timeout)
+            answer = self._read(process, began + self.timeout + starting)
         except NoAnswerError:
             self.stop()
             raise
-        self.slowest = max(self.slowest, time.monotonic() - began)
+        if not starting:
+            self.slowest = max(self.slowest, time.monotonic() - began)
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -202,10 +207,11 @@ def _shown(data: bytes) -> str:
 
 @frozen
 class Difference:
-    """The implementation does otherwise. ``exchanges``: what was asked and answered well, and then this.
+    """The implementation does otherwise. ``exchanges``: what was asked and what had to be answered; all but the last
+    was.
 
-    ``expected``: what it had to answer to the last request; ``answered``: the line that it said, or what it did.
-    ``why``: what is wrong with it.
+    ``answered``: the line that it said to the last one, ``""`` for none. ``why``: what is wrong with that ("it ...").
+    ``noise``: the last that it wrote on standard error.
     """
 
     last_rank: LastRank
@@ -261,7 +267,7 @@ class Driver:
                 answer = error
             if len(self._parsed) < 10_000:
                 self._parsed[line] = answer
-        wrong = str(answer) if isinstance(answer, GarbageError) else self._compare(expected, answer)
+        wrong = f"says garbage: {answer}" if isinstance(answer, GarbageError) else self._compare(expected, answer)
         return None if wrong is None else (line, wrong)
 
     def _compare(self, expected: Answer, answer: Answer) -> str | None:
@@ -299,21 +305,29 @@ class Result:
     smallest: Difference | None = None
 
 
-_MOST_SILENT: Final = 3  # vectors that the implementation may end at by crashing or hanging
+def explained(difference: Difference) -> str:
+    """Why the last request is the violation that it is; ``""`` where it is none."""
+    reference = Implementation()
+    *before, (last, answer) = difference.exchanges
+    for request, _ in before:
+        reference.answer(request)
+    violation = guard(reference.job, last) if isinstance(last, Event) and answer.code else None
+    return "" if violation is None else violation.message
+
+
+_ENOUGH: Final = 10  # differences, to choose the smallest of
 
 
 def check_vectors(
     driver: Driver, vectors: Sequence[Vector], on_progress: Callable[[int], object] = lambda done: None
 ) -> Result:
-    """Ask all of the vectors, and look for the smallest sequence that shows what differs."""
+    """Ask the vectors, until enough have shown a difference, and look for the smallest sequence that shows one."""
     found: list[Difference] = []
-    silent = 0
     for done, vector in enumerate(vectors):
         on_progress(done)
         if difference := driver.follow(vector.exchanges):
             found.append(difference)
-            silent += not difference.answered
-            if silent == _MOST_SILENT:
+            if len(found) == _ENOUGH or not difference.answered:  # to crash or to hang takes long
                 break
     if not found:
         return Result(len(vectors), 0)
@@ -368,6 +382,7 @@ def check_generated(
     from hypothesis import Phase as Stage
     from hypothesis import seed as seeded
     from hypothesis import strategies as st
+    from hypothesis.configuration import set_hypothesis_home_dir
     from hypothesis.errors import Flaky
 
     from .strategies import Log, legal_logs
@@ -397,10 +412,14 @@ def check_generated(
             _wait_no_longer(driver, difference)
             raise AssertionError(difference.why)
 
-    try:
-        ask()
-    except (AssertionError, Flaky):
-        return Result(done, 1, smallest(driver, found[-1]))
+    with TemporaryDirectory(prefix="partialrelease-") as scratch:
+        set_hypothesis_home_dir(scratch)  # or it would leave a folder where the user is
+        try:
+            ask()
+        except (AssertionError, Flaky):
+            return Result(done, 1, smallest(driver, found[-1]))
+        finally:
+            set_hypothesis_home_dir(None)
     return Result(done, 0)
 
 
@@ -424,7 +443,11 @@ _PART: Final = 8  # an implementation is asked about the last state most
 def _refused(job: Job) -> list[Event]:
     from .strategies import probes
 
-    return [event for event in probes(job) if (no := guard(job, event)) and no.code is not Code.ResourcesLost and _fits(event)]
+    return [
+        event
+        for event in probes(job)
+        if (no := guard(job, event)) and no.code is not Code.ResourcesLost and _fits(event)
+    ]
 
 
 @lru_cache(4096)

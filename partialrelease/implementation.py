@@ -1,4 +1,4 @@
-"""This package as an implementation that ``partialrelease conform`` can drive: ``python -m partialrelease.implementation``.
+"""This package as an implementation for ``partialrelease conform``: ``python -m partialrelease.implementation``.
 
 It answers on standard output what it is asked on standard input, a line each (spec/protocol.md).
 """
@@ -10,7 +10,7 @@ import sys
 from .job import Job, ProtocolViolation, apply
 from .protocol import Answer, Queued, Request, Reset, answer_line, read_request, state_of
 
-__all__ = ["Implementation"]
+__all__ = ["Implementation", "serve"]
 
 
 class Implementation:
@@ -38,13 +38,12 @@ class Implementation:
         return answer_line(self.answer(read_request(line)))
 
 
-def main() -> None:
+def serve(job: Implementation) -> None:
     """Answer until the end of standard input."""
-    job = Implementation()
     sys.stdin.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     for line in sys.stdin:
         print(job.ask(line.rstrip("\n")), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(Implementation())

@@ -743,7 +743,11 @@ def guard(job: Job, event: ev.Event) -> ProtocolViolation | None:
         return Violation(Code.AfterInactive, event, f"{event.name} after the job became INACTIVE: nothing may follow")
     may = _RULES[type(event)][0]
     found = may(job, event) if may else None
-    if job.phase is UNBORN and type(event) is not ev.Submit and (found is None or found.code not in _BEFORE_WRONG_PHASE):
+    if (
+        job.phase is UNBORN
+        and type(event) is not ev.Submit
+        and (found is None or found.code not in _BEFORE_WRONG_PHASE)
+    ):
         return Violation(Code.WrongPhase, event, f"{event.name} comes first: a job begins with submit")
     return found
 

@@ -144,17 +144,19 @@ VARIABLE told
 Events == <<
   {events}>>
 Traces == <<{traces}>>
-VectorsInit == Init /\\ trace \\in DOMAIN Traces /\\ step = 0 /\\ told = Tells(Events)
-Try(event) == Happens(event) /\\ UNCHANGED <<trace, step>> /\\ told' = Tells(Events)'
+VectorsInit == Init /\\ trace \\in DOMAIN Traces /\\ step = 0 /\\ told = <<>>
+Tell == told = <<>> /\\ told' = Tells(Events) /\\ UNCHANGED <<vars, trace, step>>
+Try(event) == told = <<>> /\\ Happens(event) /\\ UNCHANGED <<trace, step, told>>
 Follow ==
+  /\\ told = <<>>
   /\\ step < Len(Traces[trace])
   /\\ LET event == Events[Traces[trace][step + 1]]
      IN IF Code(event) = "" THEN Happens(event) ELSE UNCHANGED vars
   /\\ step' = step + 1
-  /\\ UNCHANGED trace
-  /\\ told' = Tells(Events)'
+  /\\ UNCHANGED <<trace, told>>
 ====
 """
+"""Each state has a step to itself with what is to be told of it, so that TLC finds that out once."""
 
 
 def _ask_tlc(
@@ -167,12 +169,21 @@ def _ask_tlc(
     )
     constants = {name: sg.show_value(value) for name, value in bounds.items()}
     machine: sg.Machine[None, ev.Event] = sg.Machine(
-        "Vectors", {**constants, "All": "All"}, {step: [] for step in steps}, None, lambda job, _: job, lambda _: {}
+        "Vectors",
+        {**constants, "All": "All"},
+        {step: [] for step in ["Tell", *steps]},
+        None,
+        lambda job, _: job,
+        lambda _: {},
     )
     graph = sg.graph_of_tlc(machine, init="VectorsInit", modules={"Vectors": module})
     states = {}
-    for state in graph.moves:
-        of: dict[str, Any] = dict(zip(graph.variables, state, strict=True))
+    for state, found in graph.moves.items():
+        if "Tell" not in found:
+            continue
+        (telling,) = found.pop("Tell")
+        assert telling is not None
+        of: dict[str, Any] = dict(zip(graph.variables, telling, strict=True))
         told = dict(of.pop("told"))
         codes = [code for _, code in sorted(told.pop("codes"))]
         states[state] = _State({**of, **told, "codes": codes})
@@ -205,9 +216,9 @@ def _graph(ranks: int, epilogs: int, prologs: int, last_rank: LastRank) -> _Grap
     graph, states = _ask_tlc(records, [[0]], steps, _bounds(ranks, epilogs, prologs, last_rank))
     numbers = {step: number for number, step in enumerate(steps)}
     moves: dict[sg.State, dict[int, sg.State]] = {}
-    for state, found in graph.moves.items():
+    for state in states:
         moves[state] = {}
-        for step, outcomes in found.items():
+        for step, outcomes in graph.moves[state].items():
             (after,) = outcomes
             assert after is not None
             moves[state][numbers[step]] = after
@@ -254,7 +265,11 @@ class _Walks:
         }
         old = _OfGraph(known)
         self.moves_left = {
-            state: [event for event, after in found.items() if not old.has_move(graph.states[state], event, graph.states[after])]
+            state: [
+                event
+                for event, after in found.items()
+                if not old.has_move(graph.states[state], event, graph.states[after])
+            ]
             for state, found in self.changing.items()
         }
         self.untried = {state for state in order if not old.has_state(graph.states[state])}
@@ -270,13 +285,14 @@ class _Walks:
             worked = self.probe(state, steps)
             while (path := self.to_next(state)) is not None:
                 for event in path:
-                    after = self.changing[state][event]
-                    if event in self.moves_left[state]:
+                    new = event in self.moves_left[state]
+                    if new:
                         self.moves_left[state].remove(event)
-                    state = after
+                    state = self.changing[state][event]
                     steps.append([self.take(event), self.file.state(self.graph.states[state])])
                     worked = True
-                    self.probe(state, steps)
+                    if not self.probe(state, steps) and new:
+                        self.probe_holders(state, steps)
             if not worked:
                 return self.lose()
             self.end(state, steps)
@@ -290,8 +306,9 @@ class _Walks:
     def lose(self) -> None:
         """What is left to try where it must be the last."""
         for goal in sorted(self.losing, key=self.order.__getitem__):
-            state, steps = self.graph.first, []
-            for event in self.search(state, lambda here, goal=goal: here == goal) or []:
+            state = self.graph.first
+            steps: list[Any] = []
+            for event in self.search(state, goal.__eq__) or []:
                 state = self.changing[state][event]
                 steps.append([self.take(event), self.file.state(self.graph.states[state])])
             self.end(state, steps)
@@ -320,6 +337,17 @@ class _Walks:
         steps.append([[self.file.queued("memo")], self.file.state(here)])
         steps += [[asked, outcome] for outcome, asked in outcomes.items()]
         return True
+
+    def probe_holders(self, state: sg.State, steps: list[Any]) -> None:
+        """Whether no holder has more than it should: an implementation may have come to this state otherwise before."""
+        here = self.graph.states[state]
+        lacking = [
+            self.file.request(same[0])
+            for number, same in enumerate(self.graph.events)
+            if here.code(number) == "NotHeld" and isinstance(same[0], ev.Release)
+        ]
+        if lacking:
+            steps.append([lacking, "NotHeld"])
 
     def to_next(self, state: sg.State) -> list[int] | None:
         """The events that lead to where something is left, with the first move of it; the nearest."""
@@ -384,15 +412,15 @@ def _logs(logs: Iterable[_Log], origin: str) -> _File:
     """Vectors that follow logs. What is refused is left out, as a job manager must: the log goes on without it."""
     file = _File(origin)
     by_setting: defaultdict[LastRank, list[_Log]] = defaultdict(list)
-    for log in logs:
-        by_setting[log[1]].append(log)
+    for each in logs:
+        by_setting[each[1]].append(each)
     for setting, some in by_setting.items():
         events = list(dict.fromkeys(map(_Same, (event for _, _, log in some for event in log))))
-        numbers = {event: number for number, event in enumerate(events)}
-        ranks = IdSet(range(max(e.of.ranks.max() for e in events if isinstance(e.of, ev.Alloc)) + 1))
-        records, epilogs, prologs = _records((event.of for event in events), ranks)
+        numbers = {same: number for number, same in enumerate(events)}
+        ranks = IdSet(range(max(same.of.ranks.max() for same in events if isinstance(same.of, ev.Alloc)) + 1))
+        records, epilogs, prologs = _records((same.of for same in events), ranks)
         traces = [[numbers[_Same(event)] for event in log] for _, _, log in some]
-        graph, states = _ask_tlc(records, traces, ["Follow"], _bounds(len(ranks), epilogs, prologs, setting))
+        _, states = _ask_tlc(records, traces, ["Follow"], _bounds(len(ranks), epilogs, prologs, setting))
         at = {(state.of["trace"], state.of["step"]): state for state in states.values()}
         for number, (name, _, log) in enumerate(some, 1):
             steps: list[Any] = []

@@ -11,14 +11,15 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from .events import Alloc, Event, PartialFree, make_event, to_context
 from .idset import ALL_RANKS, IdSet, IdSetError
-from .job import Code, Job, LastRank, decide
+from .job import Code, Job, LastRank, decide, guard
 
 __all__ = [
     "OPTIONAL",
+    "SETS",
     "Answer",
     "GarbageError",
     "Queued",
@@ -170,11 +171,22 @@ def _read_value(key: str, text: str) -> Any:
 
 
 def can_be_asked(event: Event) -> bool:
-    """Whether the event is the same once it was a line: an integer in the place of a text is not."""
+    """Whether the event is the same once it was a line: one with an integer in the place of a text is not.
+
+    (The type of keys that no rule knows is no matter.)
+    """
     try:
-        return read_request(request_line(event)) == event
+        read = read_request(request_line(event))
     except (IdSetError, GarbageError):
         return False
+    if not isinstance(read, Event) or _is_malformed(read):
+        return _is_malformed(event)
+    return evolve(read, extra={}) == evolve(event, extra={})
+
+
+def _is_malformed(event: Event) -> bool:
+    violation = guard(Job(), event)
+    return violation is not None and violation.code is Code.MalformedContext
 
 
 # -- answers --

@@ -15,13 +15,12 @@ from attrs import frozen
 from .events import Event, Malformed, make_event
 from .idset import ALL_RANKS, IdSet
 from .job import Code, LastRank
-from .protocol import Answer, Queued, Request, Reset
+from .protocol import SETS, Answer, Queued, Request, Reset
 
 __all__ = ["INDEX", "Coverage", "Vector", "VectorsError", "coverage", "read_vectors", "vectors_folder"]
 
 INDEX: Final = "index.json"
 _FORMAT: Final = 1
-_EVERY: Final = frozenset({"phase", "held", "referenced", "releasable", "released", "post"})
 
 
 class VectorsError(Exception):
@@ -43,10 +42,10 @@ class Vector:
 def vectors_folder() -> Path:
     """The folder of the vectors: ``spec/vectors/`` of a checkout, or where the wheel has them."""
     package = Path(__file__).resolve().parent
-    for folder in (package / "vectors", package.parent / "spec" / "vectors"):
+    for folder in (package / "spec" / "vectors", package.parent / "spec" / "vectors"):
         if (folder / INDEX).is_file():
             return folder
-    raise VectorsError(f"{package / 'vectors'}: the conformance vectors are missing: install partialrelease again")
+    raise VectorsError(f"{folder}: the conformance vectors are missing: install partialrelease again")
 
 
 def read_vectors(folder: Path | None = None) -> list[Vector]:
@@ -64,7 +63,7 @@ def read_vectors(folder: Path | None = None) -> list[Vector]:
             vectors += _read_file(name.removesuffix(".json"), json.loads(data))
     except OSError as error:
         raise VectorsError(f"{error.filename}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise VectorsError(f"{folder}: not vectors: {error!r}") from None
     return vectors
 
@@ -90,12 +89,12 @@ def _read_request(request: dict[str, Any]) -> Request:
 
 def _read_state(state: dict[str, Any]) -> Answer:
     post = state["post"]
+    sets: dict[str, Any] = {name: IdSet(state[name]) for name in SETS}
     return Answer(
-        _EVERY,
-        None,
-        state["phase"],
-        *(IdSet(state[name]) for name in ("held", "referenced", "releasable", "released")),
-        post and (post["name"], IdSet(post.get("context", {}).get("ranks", ""))),
+        frozenset({"phase", "post", *SETS}),
+        phase=state["phase"],
+        **sets,
+        post=post and (post["name"], IdSet(post.get("context", {}).get("ranks", ""))),
     )
 
 
