@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from attrs import evolve, frozen
@@ -103,6 +104,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}").fullmatch
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
+@lru_cache(1 << 14)  # vectors ask the same again and again
 def request_line(request: Request) -> str:
     """The request's line, without its end."""
     match request:
@@ -130,6 +132,7 @@ def _value(value: object) -> str:
     return escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
+@lru_cache(1 << 14)
 def read_request(line: str) -> Request:
     """The request that a line is. Raises :class:`GarbageError`."""
     what, *fields = line.split("\t")
