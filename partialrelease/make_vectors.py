@@ -20,9 +20,11 @@ from attrs import define, field, frozen
 
 from . import events as ev
 from . import state_graph as sg
+from .eventlog import LogError, find_r, open_log, read_log, read_r
 from .idset import ALL_RANKS, IdSet
 from .job import LastRank
 from .protocol import can_be_asked
+from .tlc import TLCError
 from .trace_check import action_of
 from .vectors import INDEX
 
@@ -53,7 +55,13 @@ def make_vectors(say: Callable[[str], object] = lambda line: None) -> dict[str, 
         "format": _FORMAT,
         "version": VERSION,
         "files": {
-            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in written.items()
+            f"{name}.json": {
+                "sha256": hashlib.sha256(written[f"{name}.json"]).hexdigest(),
+                "bytes": len(written[f"{name}.json"]),
+                "vectors": len(file.vectors),
+                **file.covers,
+            }
+            for name, file in files.items()
         },
     }
     return {INDEX: f"{json.dumps(index, indent=1)}\n".encode(), **written}
@@ -70,6 +78,7 @@ class _File:
     requests: dict[str, int] = field(factory=dict)
     states: dict[str, int] = field(factory=dict)
     vectors: list[dict[str, Any]] = field(factory=list)
+    covers: dict[str, int] = field(factory=dict)  # of TLC's graph
 
     def request(self, event: ev.Event) -> int:
         request: dict[str, Any] = {"name": event.name}
@@ -247,6 +256,7 @@ def _cover(origin: str, graph: _Graph, last_rank: LastRank, known: _Graph | None
     each goes where there is most left to do.
     """
     walk = _Walks(graph, _File(f"{origin}; TLC"), last_rank, known)
+    walk.file.covers = {"states": len(walk.untried), "steps": sum(map(len, walk.moves_left.values()))}
     walk.all()
     return walk.file
 
@@ -449,10 +459,11 @@ class _Same:
 
 
 def _real_logs() -> Iterator[_Log]:
-    from .eventlog import find_r, open_log, read_log, read_r
-
     folder = Path(__file__).resolve().parent.parent / "tests" / "data" / "eventlogs"
-    for path in sorted(folder.glob("*.eventlog")):
+    paths = sorted(folder.glob("*.eventlog"))
+    if not paths:
+        raise FileNotFoundError(f"{folder}: no eventlogs: the vectors are made in a checkout")
+    for path in paths:
         r_file = find_r(str(path))
         with open_log(str(path)) as stream:
             entries = list(read_log(path.name, stream, resources=read_r(r_file) if r_file else None))
@@ -580,12 +591,18 @@ def _contexts() -> _File:
 
 def main() -> None:
     """Write them."""
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.json"):
-        old.unlink()
-    for name, data in make_vectors(print).items():
-        (folder / name).write_bytes(data)
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m partialrelease.make_vectors FOLDER")
+    try:
+        files = make_vectors(print)
+        folder = Path(sys.argv[1])
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("*.json"):
+            old.unlink()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+    except (TLCError, LogError, OSError) as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

@@ -6,12 +6,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from hatchling.build import build_wheel
 
-from partialrelease import Code, Event, Malformed, Unknown, job
+from partialrelease import Code, Event, Job, Malformed, Unknown, apply, job
 from partialrelease.implementation import Implementation
+from partialrelease.job import guard
 from partialrelease.make_vectors import make_vectors
 from partialrelease.protocol import Queued
+from partialrelease.state_graph import events_of_one_job
 from partialrelease.vectors import INDEX, Vector, VectorsError, coverage, read_vectors, vectors_folder
 
 ROOT = Path(__file__).parent.parent
@@ -75,6 +78,49 @@ def test_every_event_happens_and_is_refused_for_all_that_it_can_be() -> None:
     assert seen.posts.keys() == {"free", "clean", "partial-free", "nothing"}
     settings = {vector.exchanges[0][0] for vector in VECTORS}
     assert len(settings) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "states", "steps"),
+    [("keep-2-1-1", (2, ["a"], ["a"]), 374, 2174), ("keep-1-2-2", (1, ["a", "b"], ["a", "b"]), 390, 2916)],
+)
+def test_of_the_state_graph_every_step_is_taken_and_every_refusal_tried(
+    name: str, bounds: tuple[int, list[str], list[str]], states: int, steps: int
+) -> None:
+    """The graph is the code's here; that it is TLC's, too, is another test (test_state_graph)."""
+    same = {event: kind for kind, events in events_of_one_job(*bounds).items() for event in events}
+    taken: set[tuple[Job, str]] = set()
+    refused: set[tuple[Job, str]] = set()
+    for vector in VECTORS:
+        if vector.name.startswith(name):
+            here = Implementation()
+            for request, expected in vector.exchanges:
+                if isinstance(request, Event):
+                    event = request.meant if isinstance(request, Malformed) and request.meant else request
+                    (refused if expected.code else taken).add((_in_order(here.job), same[event]))
+                here.answer(request)
+    todo = [Job()]
+    found = {Job()}
+    changing = 0
+    for job_ in todo:
+        for kind, events in events_of_one_job(*bounds).items():
+            if guard(job_, events[0]) is not None:
+                assert (job_, kind) in refused, f"{kind} is not refused in {job_}"
+                continue
+            after = _in_order(apply(job_, events[0]))
+            changing += after != job_
+            assert (job_, kind) in taken, f"{kind} does not happen in {job_}"
+            if after not in found:
+                found.add(after)
+                todo.append(after)
+    assert (len(found), changing) == (states, steps)
+    index = json.loads((vectors_folder() / INDEX).read_text())["files"][f"{name}.json"]
+    assert (index["states"], index["steps"]) == (states, steps)
+
+
+def _in_order(job_: Job) -> Job:
+    """The order of actions is no matter."""
+    return evolve(job_, actions=tuple(sorted(job_.actions, key=lambda action: (action.kind, action.description))))
 
 
 def test_what_is_queued_matters_in_the_vectors() -> None:

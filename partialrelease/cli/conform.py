@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -184,12 +185,15 @@ def _save(difference: Difference, name: str) -> bool:
 def _say_vectors(vectors: list[Vector], form: str) -> int:
     seen = coverage(vectors)
     folder = vectors_folder()
+    index = json.loads((folder / INDEX).read_text())
     size = sum(path.stat().st_size for path in folder.glob("*.json"))
     names = sorted({*seen.taken, *(name for name, _ in seen.refused)})
     refusals = {name: {code: n for (of, code), n in sorted(seen.refused.items()) if of == name} for name in names}
     if form == "json":
         print_json(
             {
+                "version": index["version"],
+                "files": index["files"],
                 "vectors": seen.vectors,
                 "requests": seen.exchanges,
                 "bytes": size,
@@ -199,11 +203,18 @@ def _say_vectors(vectors: list[Vector], form: str) -> int:
             }
         )
         return 0
-    say(f"{folder / INDEX}: {seen.vectors} vectors, {seen.exchanges} requests, {size} bytes")
+    say(
+        f"{folder / INDEX}: version {index['version']}, {seen.vectors} vectors, {seen.exchanges} requests, {size} bytes"
+    )
     rows = [
         (name, str(seen.taken.get(name, 0)), ", ".join(f"{code} {n}" for code, n in refusals[name].items()))
         for name in names
     ]
     show_table(("event", "happens", "refused"), rows)
+    for name, entry in index["files"].items():
+        line = f"{name}: {entry['vectors']} vectors"
+        if "states" in entry:
+            line += f": in TLC's state graph {entry['states']} states, and {entry['steps']} steps that change something"
+        say(line)
     say(f"posted next: {', '.join(f'{name} {n}' for name, n in sorted(seen.posts.items()))}")
     return 0
