@@ -33,9 +33,11 @@ __all__ = [
     "State",
     "difference_lines",
     "differences",
+    "events_of_one_job",
     "graph_of_python",
     "graph_of_tlc",
     "one_job",
+    "show_state",
 ]
 
 J = TypeVar("J")  # the machine's state in Python
@@ -145,10 +147,11 @@ def _state(machine: Machine[J, E], of: J) -> State:
 def graph_of_tlc(
     machine: Machine[Any, Any],
     *,
+    init: str = "Init",
     modules: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Graph:
-    """The graph that TLC finds, from ``Init`` on. ``modules``: more than there are in the spec's folder, name -> text.
+    """The graph that TLC finds, from ``init`` on. ``modules``: more than there are in the spec's folder, name -> text.
 
     Raises :class:`~partialrelease.tlc.TLCError`.
     """
@@ -158,7 +161,7 @@ def graph_of_tlc(
     following = "".join(f"  \\/ E{n}\n" for n in range(len(machine.events)))
     text = f"---- MODULE Graph ----\nEXTENDS {machine.module}\n{actions}GraphNext ==\n{following}====\n"
     settings = [f"  {name} = {value}" for name, value in machine.constants.items()]
-    config = "\n".join(["CONSTANTS", *settings, "INIT Init", "NEXT GraphNext", ""])
+    config = "\n".join(["CONSTANTS", *settings, f"INIT {init}", "NEXT GraphNext", ""])
     try:
         with TemporaryDirectory(prefix="partialrelease-") as scratch:
             folder = Path(scratch)
@@ -253,6 +256,11 @@ def difference_lines(graph: Graph, difference: Difference) -> list[str]:
     return lines
 
 
+def show_state(state: State) -> str:
+    """The state's values as TLA+ text, in the order of the graph's variables."""
+    return " ".join(map(show_value, state))
+
+
 def _outcome(graph: Graph, before: State | None, after: State | None) -> str:
     """``after``, or what of it is not as before."""
     if after is None:
@@ -313,14 +321,15 @@ def one_job(
     return Machine(
         "PartialRelease",
         constants,
-        _events_of_one_job(ranks, epilog_names, prolog_names),
+        events_of_one_job(ranks, epilog_names, prolog_names),
         Job(last_rank),
         step,
         values,
     )
 
 
-def _events_of_one_job(ranks: int, epilogs: list[str], prologs: list[str]) -> dict[str, list[ev.Event]]:
+def events_of_one_job(ranks: int, epilogs: list[str], prologs: list[str]) -> dict[str, list[ev.Event]]:
+    """All events that there are, each as an action of the spec, and as the events that this is in Python."""
     mild = ev.JobException("scheduler-restart", 3)
     events: dict[str, list[ev.Event]] = {
         "Submit": [ev.Submit()],

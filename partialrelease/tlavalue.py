@@ -22,7 +22,7 @@ class Function(frozenset[Any]):
         return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\S')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\.\.|\S')
 
 
 @cache
@@ -53,6 +53,9 @@ def _read(tokens: list[str]) -> Value:
     if token in ("TRUE", "FALSE"):
         return token == "TRUE"
     if re.fullmatch(r"-?\d+", token):
+        if tokens and tokens[-1] == "..":
+            tokens.pop()
+            return frozenset(range(int(token), int(tokens.pop()) + 1))
         return int(token)
     if re.fullmatch(r"\w+", token):
         return token

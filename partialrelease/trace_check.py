@@ -32,6 +32,7 @@ __all__ = [
     "Behaviour",
     "TooLongError",
     "Trace",
+    "action_of",
     "answer_json",
     "answer_lines",
     "batches",
@@ -67,7 +68,7 @@ _ACTIONS: Final[dict[type[ev.Event], str]] = {
     ev.Unknown: "Other",
     ev.Malformed: "Malformed",
 }
-"""The actions of events that are what they are whatever they say; :func:`_action` has the others."""
+"""The actions of events that are what they are whatever they say; :func:`action_of` has the others."""
 
 
 class TooLongError(Exception):
@@ -197,7 +198,7 @@ def behaviour(events: Sequence[ev.Event]) -> Behaviour:
     firsts = IdSet([ranks.min() for ranks in classes])
     epilogs: dict[str, str] = {}
     prologs: dict[str, str] = {}
-    actions = tuple([_action(event, firsts, epilogs, prologs) for event in events])
+    actions = tuple([action_of(event, firsts, epilogs, prologs) for event in events])
     return Behaviour(actions, classes, tuple(epilogs), tuple(prologs))
 
 
@@ -231,7 +232,7 @@ def _classes(sets: Iterable[IdSet]) -> tuple[IdSet, ...]:
     return tuple([IdSet(",".join(parts)) for parts in runs.values()])
 
 
-def _action(event: ev.Event, firsts: IdSet, epilogs: dict[str, str], prologs: dict[str, str]) -> str:
+def action_of(event: ev.Event, firsts: IdSet, epilogs: dict[str, str], prologs: dict[str, str]) -> str:
     """The event as a record. ``firsts``: of each class the first rank. New descriptions are given names."""
 
     def named(ranks: IdSet) -> str:

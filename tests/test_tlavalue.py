@@ -13,6 +13,7 @@ from partialrelease.tlavalue import Function, Value, read_value, show_value
         ('"a \\"b\\" \\\\"', 'a "b" \\'),
         ("r1", "r1"),
         ("{}", frozenset()),
+        ("1..3", frozenset({1, 2, 3})),
         ("{1, {2},\n {}}", frozenset({1, frozenset({2}), frozenset()})),
         ("<< >>", Function()),
         ('<<"a", {3}>>', Function({1: "a", 2: frozenset({3})})),

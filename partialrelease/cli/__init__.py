@@ -18,7 +18,7 @@ from ._output import cannot_print, complain
 
 __all__ = ["main"]
 
-_COMMANDS: Final = ("check", "explain", "model-check", "compare", "trace-check")
+_COMMANDS: Final = ("check", "explain", "model-check", "compare", "trace-check", "conform")
 
 
 class _Commands(click.Group):
