@@ -87,6 +87,16 @@ def test_algebra_of_a_set_with_itself_and_with_none(operation: Callable[[Any, An
     assert frozenset(operation(NO_RANKS, x)) == operation(frozenset(), a)
 
 
+def test_an_operand_that_is_the_result_is_returned_as_it_is() -> None:
+    a, equal, part = IdSet("0-3,7"), IdSet("0-3,7"), IdSet("1,7")
+    assert a | a is a | NO_RANKS is NO_RANKS | a is a
+    assert a & a is a & equal is a
+    assert a & part is part & a is part
+    assert a - a is NO_RANKS
+    empty = a & IdSet("9")
+    assert empty - a is empty
+
+
 @pytest.mark.parametrize("other", [{0}, frozenset({0}), [0], "0", 0, None])
 @pytest.mark.parametrize(
     "operation",
@@ -493,6 +503,7 @@ def test_four_billion_ids_are_small_and_quick() -> None:
     ids = IdSet("0-4000000000")
     assert str(ids) == "0-4000000000"
     assert len(ids) == 4_000_000_001
+    assert ids == IdSet(range(4_000_000_001))
     assert len(pickle.dumps(ids)) < 200
     assert str(ids - IdSet("7")) == "0-6,8-4000000000"
     assert str(ids & IdSet("3999999999,4000000001")) == "3999999999"
