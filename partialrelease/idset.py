@@ -81,7 +81,7 @@ class IdSet:
             return NotImplemented
         if self is other:
             return NO_RANKS
-        return _wrap(self._bits - other._bits) if self._bits else self
+        return _wrap(self._bits - other._bits) if self._bits and other._bits else self
 
     def __xor__(self, other: IdSet) -> IdSet:
         if not isinstance(other, IdSet):

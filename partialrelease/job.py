@@ -152,7 +152,7 @@ class Job:
     @property
     def referenced(self) -> IdSet:
         """The union of the active holders' references, within what is held."""
-        return _union(self.holders) & self.held
+        return _union(self.holders) & self.held if self.held else NO_RANKS
 
     @property
     def gate_open(self) -> bool:
@@ -411,7 +411,7 @@ def _exec_release_guard(job: Job, event: ev.Release) -> _Found:
     if event.final and (job.phase is not CLEANUP or job.exec is RUNNING):
         why = "the exec system's final release comes before the job's finish"
         return Violation(Code.WrongPhase, event, why, ranks=event.ranks, holders=job.holders[:1])
-    return _must_hold(event, event.ranks, job.exec_ranks, "the exec system")
+    return _must_hold(event, event.ranks, job.exec_ranks if job.allocation else NO_RANKS, "the exec system")
 
 
 def _exec_release_effect(job: Job, event: ev.Release) -> Job:
@@ -734,15 +734,18 @@ _RULES: Final[dict[type[ev.Event], tuple[_Guard | None, _Effect]]] = {
 CHANGE_NOTHING: Final = frozenset(kind for kind, rule in _RULES.items() if rule == (None, _unchanged))
 """The events that are legal in any active phase and have no effect."""
 
+_BEFORE_WRONG_PHASE: Final = frozenset({Code.MalformedContext, Code.UnknownHolder, Code.DuplicateHolder})
+
 
 def guard(job: Job, event: ev.Event) -> ProtocolViolation | None:
     """May ``event`` happen now? ``None`` if so, else the violation that it would be."""
     if job.phase is INACTIVE:
         return Violation(Code.AfterInactive, event, f"{event.name} after the job became INACTIVE: nothing may follow")
-    if job.phase is UNBORN and type(event) is not ev.Submit and type(event) is not ev.Malformed:
-        return Violation(Code.WrongPhase, event, f"{event.name} comes first: a job begins with submit")
     may = _RULES[type(event)][0]
-    return may(job, event) if may else None
+    found = may(job, event) if may else None
+    if job.phase is not UNBORN or type(event) is ev.Submit or (found and found.code in _BEFORE_WRONG_PHASE):
+        return found
+    return Violation(Code.WrongPhase, event, f"{event.name} comes first: a job begins with submit")
 
 
 def effect(job: Job, event: ev.Event) -> Job:

@@ -111,7 +111,10 @@ def test_the_journal_is_clean_and_counts_every_job() -> None:
     assert all(report.state.released == report.state.allocation for report in reports)
 
 
-@pytest.mark.parametrize("first", [1, 1000, 2500, 4000, 6000, 6604])
+SLOW = [pytest.param(first, marks=pytest.mark.slow) for first in (1000, 2500, 4000)]
+
+
+@pytest.mark.parametrize("first", [1, *SLOW, 6000, 6604])
 def test_a_journal_that_begins_in_the_middle_of_jobs_is_clean(first: int) -> None:
     lines = JOURNAL.read_bytes().splitlines(keepends=True)[first:]
     reports = list(check_entries(read_log("tail", io.BytesIO(b"".join(lines)))))

@@ -83,6 +83,7 @@ def test_check_of_the_journal_is_clean_and_a_line_a_job(run: Run) -> None:
     assert "job 38436601856: INACTIVE after 11 events; rank 0 (node0) released; ok" in out
 
 
+@pytest.mark.slow
 def test_check_counts_jobs_that_began_before_the_journal(run: Run) -> None:
     lines = JOURNAL.read_bytes().splitlines(keepends=True)[3000:]
     status, out, _ = run("check", "-", stdin=b"".join(lines))

@@ -18,6 +18,8 @@ from partialrelease.state_graph import (
 )
 from partialrelease.tlc import TLCError
 
+pytestmark = pytest.mark.slow
+
 FIGURES = {  # states, transitions
     ("keep", (2, 1, 1)): (374, 5367),
     ("defer", (2, 1, 1)): (404, 5768),
