@@ -122,7 +122,7 @@ def is_wording(one: ast.FunctionDef, other: ast.FunctionDef) -> bool:
     return ast.dump(first) == ast.dump(second)
 
 
-def survivors(module: str, names: list[str]) -> Iterator[tuple[Mutant, bool]]:
+def described(module: str, names: list[str]) -> Iterator[tuple[str, Mutant, bool]]:
     """What each of these mutants is, and whether it is one of wording."""
     code = functions(module) if names else {}
     for name in names:
@@ -133,7 +133,7 @@ def survivors(module: str, names: list[str]) -> Iterator[tuple[Mutant, bool]]:
         before = " ".join(line[1:] for line in diff if line.startswith("-"))
         after = " ".join(line[1:] for line in diff if line.startswith("+"))
         function = mangled_original.removeprefix("x_").removeprefix("xǁ").replace("ǁ", ".")
-        yield Mutant(f"{module}.{function}", before, after), is_wording(original, mutated)
+        yield name, Mutant(f"{module}.{function}", before, after), is_wording(original, mutated)
 
 
 def main() -> int:
@@ -174,7 +174,8 @@ def main() -> int:
         count = Counter(status.values())
         bad += [("not run", name) for name, each in status.items() if each == "not run"]
         count["mutants"] = len(status)
-        for mutant, wording in survivors(module, [name for name, each in status.items() if each == SURVIVED]):
+        survivors = [name for name, each in status.items() if each == SURVIVED]
+        for _, mutant, wording in described(module, survivors):
             count[SURVIVED] -= 1
             if wording:
                 count["wording"] += 1

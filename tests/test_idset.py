@@ -95,6 +95,7 @@ def test_an_operand_that_is_the_result_is_returned_as_it_is() -> None:
     assert a - a is NO_RANKS
     empty = a & IdSet("9")
     assert empty - a is empty
+    assert a - empty is a
 
 
 @pytest.mark.parametrize("other", [{0}, frozenset({0}), [0], "0", 0, None])
