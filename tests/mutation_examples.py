@@ -34,7 +34,7 @@ def find(seed: int, limit: int) -> Found:
     from hypothesis.stateful import run_state_machine_as_test
     from test_stateful import CheckMachine, JobMachine, ManagerMachine
 
-    core.global_force_seed = seed
+    core.global_force_seed = seed  # type: ignore[assignment]
     quick = settings(
         max_examples=limit,
         phases=[Phase.generate],

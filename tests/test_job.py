@@ -1,5 +1,7 @@
 """The rules of one job, an event at a time, in the order of the specification; then `decide` and `settle`."""
 
+import copy
+import pickle
 from functools import reduce
 from typing import Any
 
@@ -301,6 +303,13 @@ def test_of_two_references_of_one_description_that_one_gives_which_has_the_ranks
     assert [str(holder.ranks) for holder in both_given.actions] == ["1-3", "1-3"]
     assert code(both_given, drops("0")) is Code.NotHeld
     assert [str(h.ranks) for h in apply(both_given, EpilogFinish("a")).actions] == ["1-3"]
+
+
+def test_of_several_references_of_one_description_the_oldest_that_has_the_ranks_gives_them_or_else_the_oldest() -> None:
+    twice = effect(job(*DONE, EpilogStart("a", IdSet("0"))), EpilogStart("a", IdSet("0-1")))
+    assert [str(holder.ranks) for holder in apply(twice, drops("0")).actions] == ["", "0-1"]
+    assert refused(twice, drops("0-2")).ranks == IdSet("1-2")
+    assert [str(holder.ranks) for holder in effect(twice, drops("0-2")).actions] == ["", "0-1"]
 
 
 def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
@@ -672,11 +681,32 @@ def test_a_violation_says_what_is_wrong_with_which_ranks_and_who_is_concerned(
     assert (str(found.ranks), [str(holder) for holder in found.holders]) == (ranks, holders)
 
 
+def test_a_violation_can_be_copied_and_pickled() -> None:
+    found = refused(job(*FINISHED), Free())
+    for again in (copy.copy(found), pickle.loads(pickle.dumps(found))):
+        assert vars(again) == vars(found)
+        assert str(again) == str(found)
+        assert again.args == (found.code, found.event, found.message)
+
+
 def test_messages_shorten_long_rank_sets() -> None:
     scattered = IdSet(range(0, 2000, 2))
     state = job(*PENDING, Alloc(scattered), Start())
     few = "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40"
     assert refused(state, Free()).message.startswith(f"ranks {few},... (1000 in all) handed over ")
+    for ids, text in [
+        (
+            [*range(100, 130, 2), 1000],
+            "ranks 100,102,104,106,108,110,112,114,116,118,120,122,124,126,128,1000 handed over ",
+        ),
+        (
+            [*range(100, 130, 2), 10000],
+            "ranks 100,102,104,106,108,110,112,114,116,118,120,122,124,126,... (16 in all) ",
+        ),
+        ([*range(100, 128, 2), 1000, 1002], f"ranks {','.join(map(str, range(100, 128, 2)))},... (16 in all) "),
+    ]:
+        state = job(*PENDING, Alloc(IdSet(ids)), Start())
+        assert refused(state, Free()).message.startswith(text)
     assert "all ranks" in refused(job(*PENDING, Alloc(), Start()), Free()).message
 
 
