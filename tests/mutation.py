@@ -93,7 +93,8 @@ def forget_survivors(module: str) -> None:
     if path.exists():
         meta = json.loads(path.read_text())
         codes = meta["exit_code_by_key"]
-        meta["exit_code_by_key"] = {key: code if STATUS.get(code) == KILLED else None for key, code in codes.items()}
+        done = {key: code for key, code in codes.items() if STATUS.get(code) in (KILLED, TIMEOUT)}
+        meta["exit_code_by_key"] = {key: done.get(key) for key in codes}
         path.write_text(json.dumps(meta, indent=4))
 
 
