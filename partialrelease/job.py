@@ -687,7 +687,7 @@ def _ranks(ranks: IdSet) -> str:
         return "all ranks"
     text = str(ranks)
     if len(text) > 64:
-        text = f"{text[: text.rindex(',', 0, 60)]},... ({len(ranks)} in all)"
+        text = f"{text[:60].rpartition(',')[0]},... ({len(ranks)} in all)"
     return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"
 
 

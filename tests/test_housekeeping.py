@@ -20,6 +20,7 @@ NOTHING = (NO_RANKS, False)
 
 def code(refused: InstanceError | None) -> InstanceCode:
     assert refused is not None
+    assert " " in refused.message  # words for people
     assert str(refused) == f"{refused.code}: {refused.message}"
     return refused.code
 
@@ -41,9 +42,17 @@ def test_only_what_runs_completes() -> None:
     assert code(complete_guard(one, NO_RANKS)) is InstanceCode.NotRunning
     refused = complete_guard(one, IdSet("2-4"))
     assert code(refused) is InstanceCode.NotRunning
+    assert refused is not None
+    assert refused.ranks == IdSet("3-4")
     assert str(refused) == "NotRunning: housekeeping does not run on ranks 3-4"
     assert code(complete_guard(complete(one, IdSet("0")), IdSet("0"))) is InstanceCode.NotRunning
-    assert code(complete_guard(one, IdSet("0-1"), IdSet("2"))) is InstanceCode.NotCompleted
+
+
+def test_only_what_completes_can_have_failed() -> None:
+    refused = complete_guard(running("0-2"), IdSet("0-1"), IdSet("1-2"))
+    assert code(refused) is InstanceCode.NotCompleted
+    assert refused is not None
+    assert refused.ranks == IdSet("2")
 
 
 def test_ranks_that_fail_go_back_and_are_remembered() -> None:
@@ -89,6 +98,10 @@ def test_a_duration_waits_until_the_timer_expires() -> None:
     one = complete(sent(one, *due(one, 60.0)), IdSet("2"), release_after=60.0)
     assert one.timer is Timer.EXPIRED
     assert due(one, 60.0) == (IdSet("2"), False)
+
+
+def test_a_duration_may_be_less_than_a_second() -> None:
+    assert complete(running("0-1"), IdSet("0"), release_after=0.5).timer is Timer.ON
 
 
 def test_before_the_timer_expires_all_may_be_done() -> None:

@@ -87,6 +87,17 @@ def test_algebra_of_a_set_with_itself_and_with_none(operation: Callable[[Any, An
     assert frozenset(operation(NO_RANKS, x)) == operation(frozenset(), a)
 
 
+def test_an_operand_that_is_the_result_is_returned_as_it_is() -> None:
+    a, equal, part = IdSet("0-3,7"), IdSet("0-3,7"), IdSet("1,7")
+    assert a | a is a | NO_RANKS is NO_RANKS | a is a
+    assert a & a is a & equal is a
+    assert a & part is part & a is part
+    assert a - a is NO_RANKS
+    empty = a & IdSet("9")
+    assert empty - a is empty
+    assert a - empty is a
+
+
 @pytest.mark.parametrize("other", [{0}, frozenset({0}), [0], "0", 0, None])
 @pytest.mark.parametrize(
     "operation",
@@ -372,6 +383,10 @@ def test_a_text_is_taken_exactly_if_rfc_22_takes_it_and_else_the_message_names_t
         ("0-1,4294967295", "an id above 4294967294 at character 5 ('4294967295')"),
         ("0-4294967295", "an id above 4294967294 at character 1 ('0-4294967295')"),
         ("7,0-4294967295", "an id above 4294967294 at character 3 ('0-4294967295')"),
+        ("0,11111111111", "an id above 4294967294 at character 3 ('11111111111')"),
+        ("4294967294,4294967294", "an id that is not above 4294967294 at character 12 ('4294967294')"),
+        ("x" * 24, f"an unexpected 'x' at character 1 ('{'x' * 24}')"),
+        ("x" * 25, f"an unexpected 'x' at character 1 ('{'x' * 20}...')"),
         ("1" * 5000, f"an id above 4294967294 at character 1 ('{'1' * 20}...')"),
         ("3-1", "a range that does not ascend at character 1 ('3-1')"),
         ("0,3-3", "a range that does not ascend at character 3 ('3-3')"),
@@ -495,6 +510,7 @@ def test_four_billion_ids_are_small_and_quick() -> None:
     ids = IdSet("0-4000000000")
     assert str(ids) == "0-4000000000"
     assert len(ids) == 4_000_000_001
+    assert ids == IdSet(range(4_000_000_001))
     assert len(pickle.dumps(ids)) < 200
     assert str(ids - IdSet("7")) == "0-6,8-4000000000"
     assert str(ids & IdSet("3999999999,4000000001")) == "3999999999"

@@ -259,7 +259,9 @@ def test_what_a_job_refuses_the_instance_refuses() -> None:
 @pytest.mark.requirement("PR-41")
 def test_what_is_not_free_is_not_granted() -> None:
     state = ran(instance(*UNMOUNTING), *job(Submit(), id_=2))
-    assert refused(state, JobEvent(2, Alloc(IdSet("3-4")))).code is InstanceCode.NotFree
+    found = refused(state, JobEvent(2, Alloc(IdSet("3-4"))))
+    assert found.code is InstanceCode.NotFree
+    assert str(found).startswith("NotFree: job 2 is granted rank 3")
 
 
 def test_housekeeping_completes_where_it_runs() -> None:
@@ -267,6 +269,8 @@ def test_housekeeping_completes_where_it_runs() -> None:
     assert refused(state, Completed(1, IdSet("0"))).code is InstanceCode.NotRunning
     assert refused(state, Completed(7, IdSet("0"))).code is InstanceCode.NotRunning
     assert refused(state, TimerExpired(7)).code is InstanceCode.TimerOff
+    state = ran(state, *job(PartialFree(IdSet("0,2"))))
+    assert refused(state, Completed(1, IdSet("0"), failed=IdSet("2"))).code is InstanceCode.NotCompleted
 
 
 @pytest.mark.requirement("PR-41")
@@ -284,7 +288,9 @@ def test_an_instance_that_contradicts_itself_is_refused() -> None:
 def test_without_partial_ok_early_release_is_off() -> None:
     state = instance(*UNMOUNTING, release_after=0, partial_ok=False)
     assert state.decide() == ()
-    assert refused(state, JobEvent(1, PartialFree(IdSet("0")))).code is InstanceCode.NoPartialOk
+    found = refused(state, JobEvent(1, PartialFree(IdSet("0"))))
+    assert (found.code, found.ranks) == (InstanceCode.NoPartialOk, IdSet("0"))
+    assert str(found).startswith("NoPartialOk: job 1 gives rank 0 back early")
     state = ran(state, *job(EpilogFinish("e"), Free()))
     assert outputs(state, Completed(1, IdSet("0"))) == []  # as if release_after were not set
     state = ran(state, Completed(1, IdSet("0")), SchedulerReload())
@@ -326,6 +332,7 @@ def test_after_a_restart_a_job_that_was_freed_has_nothing() -> None:
     log = [*UNMOUNTING, EpilogFinish("e"), Free()]
     after = ran(instance(*log, has_off_node=RABBIT), Restart())
     assert after.scheduler == Scheduler(has_off_node=RABBIT)
+    assert after.members[1].housekeeping == Housekeeping(freed=R, closing=True, final=True)
     assert after == rebuild({1: log}, after.settings)
     assert outputs(after, *job(Clean())) == []
 
@@ -346,9 +353,11 @@ def test_a_job_that_the_scheduler_drops() -> None:
     state = ran(state, *job(PartialFree(IdSet("0,2")), EpilogFinish("e")))
     found = refused(state, JobEvent(1, SCHEDULER_RESTART))
     assert isinstance(found, ProtocolViolation)
-    assert (found.code, found.ranks) == (Code.ResourcesLost, IdSet("0,2"))
+    assert (found.code, found.event, found.ranks) == (Code.ResourcesLost, SCHEDULER_RESTART, IdSet("0,2"))
     assert str(found).endswith("took ranks 0,2 away, still in housekeeping")
-    state = ran(state, Completed(1, IdSet("0,2")), *job(SCHEDULER_RESTART))
+    state = ran(state, Completed(1, IdSet("0,2")))
+    assert outputs(state, *job(SCHEDULER_RESTART)) == []  # it is not told what it took
+    state = ran(state, *job(SCHEDULER_RESTART))
     assert state.scheduler == Scheduler(has_off_node=RABBIT)
     assert outputs(state, *job(Clean())) == []
     assert outputs(state, SchedulerReload()) == [Hello(())]

@@ -1,5 +1,7 @@
 """The rules of one job, an event at a time, in the order of the specification; then `decide` and `settle`."""
 
+import copy
+import pickle
 from functools import reduce
 from typing import Any
 
@@ -67,6 +69,7 @@ def refused(state: Job, event: Event) -> ProtocolViolation:
     """The violation that `event` is; `apply` says the same as `guard`."""
     found = guard(state, event)
     assert found is not None
+    assert found.event is event
     with pytest.raises(ProtocolViolation) as raised:
         apply(state, event)
     assert (raised.value.code, raised.value.message) == (found.code, found.message)
@@ -156,7 +159,7 @@ def test_alloc_comes_once_and_with_ranks() -> None:
 @pytest.mark.requirement("PR-06", "PR-11")
 def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> None:
     state = job(*ALLOCATED, PrologStart("p"), PrologStart("q"))
-    assert (state.exec, state.referenced) == (Exec.IDLE, R)
+    assert (state.exec, state.exec_ranks, state.referenced) == (Exec.IDLE, NO_RANKS, R)
     assert code(state, Start()) is Code.WrongPhase
     assert [str(holder) for holder in refused(state, Start()).holders] == ["prolog 'p'", "prolog 'q'"]
     state = apply(state, PrologFinish("p"))
@@ -321,6 +324,13 @@ def test_of_two_references_of_one_description_that_one_gives_which_has_the_ranks
     assert [str(h.ranks) for h in apply(both_given, EpilogFinish("a")).actions] == ["1-3"]
 
 
+def test_of_several_references_of_one_description_the_oldest_that_has_the_ranks_gives_them_or_else_the_oldest() -> None:
+    twice = effect(job(*DONE, EpilogStart("a", IdSet("0"))), EpilogStart("a", IdSet("0-1")))
+    assert [str(holder.ranks) for holder in apply(twice, drops("0")).actions] == ["", "0-1"]
+    assert refused(twice, drops("0-2")).ranks == IdSet("1-2")
+    assert [str(holder.ranks) for holder in effect(twice, drops("0-2")).actions] == ["", "0-1"]
+
+
 def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
     early = effect(job(*RUNNING), EpilogStart("a"))
     assert code(job(*RUNNING), EpilogStart("a")) is Code.WrongPhase
@@ -468,10 +478,266 @@ def test_a_malformed_event_is_refused_and_taken_for_what_it_meant() -> None:
     assert effect(state, Malformed("epilog-finish", "no description")) == state
 
 
+# -- what a violation says --
+
+
+@pytest.mark.parametrize(
+    ("events", "event", "code", "message", "ranks", "holders"),
+    [
+        ((), Memo(), Code.WrongPhase, "memo comes first: a job begins with submit", "", []),
+        (PENDING, Submit(), Code.WrongPhase, "a second submit: a job is submitted once, by its first event", "", []),
+        (
+            (*DONE, Free(), Clean()),
+            Memo(),
+            Code.AfterInactive,
+            "memo after the job became INACTIVE: nothing may follow",
+            "",
+            [],
+        ),
+        (
+            DONE,
+            Malformed("free", "its context is not empty"),
+            Code.MalformedContext,
+            "its context is not empty (RFC 21)",
+            "",
+            [],
+        ),
+        (PENDING, Alloc(NO_RANKS), Code.MalformedContext, "alloc: R has no ranks (RFC 20)", "", []),
+        (ALLOCATED, Alloc(IdSet("7")), Code.WrongPhase, "a second alloc: the job has its allocation already", "7", []),
+        (
+            (*ALLOCATED, PrologStart("p")),
+            PrologStart("p"),
+            Code.DuplicateHolder,
+            "prolog 'p' starts while another of that description is active: their ends cannot be told apart",
+            "",
+            ["prolog 'p'"],
+        ),
+        (RUNNING, PrologStart("p"), Code.WrongPhase, "prolog 'p' starts after the job has started", "", []),
+        (
+            PENDING,
+            PrologFinish("p"),
+            Code.UnknownHolder,
+            "prolog 'p' finishes but is not active (no prolog is active): it ends no hold",
+            "",
+            [],
+        ),
+        (
+            (*ALLOCATED, PrologStart("p"), PrologStart("q")),
+            PrologFinish("r"),
+            Code.UnknownHolder,
+            "prolog 'r' finishes but is not active (active: prolog 'p' and prolog 'q'): it ends no hold",
+            "",
+            ["prolog 'p'", "prolog 'q'"],
+        ),
+        (RUNNING, Start(), Code.WrongPhase, "the job has started already", "", []),
+        (
+            (*ALLOCATED, PrologStart("p")),
+            Start(),
+            Code.WrongPhase,
+            "the job starts although a prolog is active",
+            "",
+            ["prolog 'p'"],
+        ),
+        (PENDING, Start(), Code.WrongPhase, "the job starts although nothing is allocated", "", []),
+        ((*PENDING, CANCEL, Alloc(R)), Start(), Code.WrongPhase, "the job starts although nobody asked for it", "", []),
+        (PENDING, Finish(), Code.WrongPhase, "the job finishes, but it was not started", "", []),
+        (FINISHED, Finish(), Code.WrongPhase, "the job finishes, but it has finished already", "", []),
+        (
+            RUNNING,
+            SCHEDULER_RESTART,
+            Code.ResourcesLost,
+            "the scheduler restarted and took ranks 0-3 away, still in use by the exec system",
+            "0-3",
+            ["the exec system"],
+        ),
+        (
+            PENDING,
+            Release(IdSet("0")),
+            Code.WrongPhase,
+            "the exec system releases ranks, but it has not been asked to start the job",
+            "0",
+            [],
+        ),
+        (
+            DONE,
+            Release(IdSet("0")),
+            Code.WrongPhase,
+            "the exec system releases ranks, but it made its final release before",
+            "0",
+            [],
+        ),
+        (
+            (*RUNNING, CANCEL, EpilogStart("a")),
+            Release(IdSet("0"), True),
+            Code.WrongPhase,
+            "the exec system's final release comes before the job's finish",
+            "0",
+            ["the exec system"],
+        ),
+        (RUNNING, Release(IdSet("2-5")), Code.NotHeld, "the exec system does not hold ranks 4-5", "4-5", []),
+        (
+            (*DONE, EpilogStart("a")),
+            Release(IdSet("0"), True, "a"),
+            Code.MalformedContext,
+            "'final' is true: only the exec system's release can be final",
+            "",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a")),
+            drops("0", "b"),
+            Code.UnknownHolder,
+            "epilog 'b' releases ranks but is not active (active: epilog 'a'): it ends no hold",
+            "",
+            ["epilog 'a'"],
+        ),
+        (
+            (*DONE, EpilogStart("a", IdSet("0"))),
+            drops("0-2"),
+            Code.NotHeld,
+            "epilog 'a' does not hold ranks 1-2",
+            "1-2",
+            ["epilog 'a'"],
+        ),
+        (
+            (*DONE, EpilogStart("a")),
+            EpilogStart("a"),
+            Code.DuplicateHolder,
+            "epilog 'a' starts while another of that description is active: their ends cannot be told apart",
+            "",
+            ["epilog 'a'"],
+        ),
+        (RUNNING, EpilogStart("a"), Code.WrongPhase, "epilog 'a' starts in RUN, not in CLEANUP", "", []),
+        (DONE, EpilogStart("a", IdSet("3-4")), Code.NotHeld, "the job does not hold rank 4", "4", []),
+        (
+            DONE,
+            EpilogFinish("a"),
+            Code.UnknownHolder,
+            "epilog 'a' finishes but is not active (no epilog is active): it ends no hold",
+            "",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a")),
+            PartialFree(NO_RANKS),
+            Code.MalformedContext,
+            "partial-free: 'ranks' is empty",
+            "",
+            [],
+        ),
+        (
+            DONE,
+            PartialFree(IdSet("0")),
+            Code.WrongPhase,
+            "a partial-free although no holder is active: this is free's part",
+            "0",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a", IdSet("0-1")), EpilogStart("b", IdSet("2"))),
+            PartialFree(IdSet("1-2")),
+            Code.ReleasedWhileReferenced,
+            "ranks 1-2 handed over while still referenced by epilog 'a' and epilog 'b'",
+            "1-2",
+            ["epilog 'a'", "epilog 'b'"],
+        ),
+        (
+            (*DONE, EpilogStart("a", NO_RANKS)),
+            PartialFree(IdSet("3-4")),
+            Code.NotHeld,
+            "the job does not hold rank 4",
+            "4",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a", NO_RANKS)),
+            PartialFree(R),
+            Code.LastRankFreed,
+            "a partial-free of ranks 0-3 leaves the job no rank while epilog 'a' is active; "
+            "with last_rank=keep one stays until free",
+            "0-3",
+            ["epilog 'a'"],
+        ),
+        (
+            (*RUNNING, CANCEL, EpilogStart("a", NO_RANKS), Release(IdSet("0"))),
+            PartialFree(IdSet("0")),
+            Code.GateClosed,
+            "rank 0 handed over before the exec system is done: the release gate is closed",
+            "0",
+            [],
+        ),
+        (PENDING, Free(), Code.WrongPhase, "the job is freed, but nothing is allocated", "", []),
+        ((*DONE, Free()), Free(), Code.WrongPhase, "the job is freed, but its allocation is over", "", []),
+        (
+            (*DONE, EpilogStart("a", NO_RANKS)),
+            Free(),
+            Code.FreeWhileActive,
+            "the job is freed while epilog 'a' is active, although on no rank",
+            "0-3",
+            ["epilog 'a'"],
+        ),
+        (ALLOCATED, Free(), Code.GateClosed, "ranks 0-3 handed over in RUN: the release gate is closed", "0-3", []),
+        (RUNNING, Clean(), Code.WrongPhase, "the job goes clean in RUN, not in CLEANUP", "", []),
+        (
+            FINISHED,
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although the exec system is active and ranks 0-3 are still held",
+            "0-3",
+            ["the exec system"],
+        ),
+        (
+            (*ALLOCATED, CANCEL),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although the exec system owes its final release and ranks 0-3 are still held",
+            "0-3",
+            [],
+        ),
+        (
+            (*PENDING, CANCEL, Alloc(IdSet("7"))),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although rank 7 is still held",
+            "7",
+            [],
+        ),
+    ],
+)
+def test_a_violation_says_what_is_wrong_with_which_ranks_and_who_is_concerned(
+    events: tuple[Event, ...], event: Event, code: Code, message: str, ranks: str, holders: list[str]
+) -> None:
+    found = refused(job(*events), event)
+    assert (found.code, found.message) == (code, message)
+    assert (str(found.ranks), [str(holder) for holder in found.holders]) == (ranks, holders)
+
+
+def test_a_violation_can_be_copied_and_pickled() -> None:
+    found = refused(job(*FINISHED), Free())
+    for again in (copy.copy(found), pickle.loads(pickle.dumps(found))):
+        assert vars(again) == vars(found)
+        assert str(again) == str(found)
+        assert again.args == (found.code, found.event, found.message)
+
+
 def test_messages_shorten_long_rank_sets() -> None:
     scattered = IdSet(range(0, 2000, 2))
     state = job(*PENDING, Alloc(scattered), Start())
-    assert "(1000 in all)" in refused(state, Free()).message
+    few = "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40"
+    assert refused(state, Free()).message.startswith(f"ranks {few},... (1000 in all) handed over ")
+    for ids, text in [
+        (
+            [*range(100, 130, 2), 1000],
+            "ranks 100,102,104,106,108,110,112,114,116,118,120,122,124,126,128,1000 handed over ",
+        ),
+        (
+            [*range(100, 130, 2), 10000],
+            "ranks 100,102,104,106,108,110,112,114,116,118,120,122,124,126,128,... (16 in all) ",
+        ),
+        ([*range(100, 128, 2), 1000, 1002], f"ranks {','.join(map(str, range(100, 128, 2)))},... (16 in all) "),
+    ]:
+        state = job(*PENDING, Alloc(IdSet(ids)), Start())
+        assert refused(state, Free()).message.startswith(text)
     assert "all ranks" in refused(job(*PENDING, Alloc(), Start()), Free()).message
 
 

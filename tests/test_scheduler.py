@@ -12,6 +12,7 @@ BOTH = frozenset({1, 2})
 
 def code(refused: InstanceError | None) -> InstanceCode:
     assert refused is not None
+    assert " " in refused.message  # words for people
     assert str(refused) == f"{refused.code}: {refused.message}"
     return refused.code
 
@@ -22,6 +23,8 @@ def test_what_is_allocated_is_not_granted_again() -> None:
     assert grant_guard(one, 2, IdSet("2-3")) is None
     refused = grant_guard(one, 2, IdSet("1-2"))
     assert code(refused) is InstanceCode.NotFree
+    assert refused is not None
+    assert refused.ranks == IdSet("1")
     assert str(refused) == "NotFree: job 2 is granted rank 1, allocated already"
     two = grant(one, 2, IdSet("2-3"))
     assert two.allocated == {1: IdSet("0-1"), 2: IdSet("2-3")}
@@ -34,7 +37,10 @@ def test_fragments_come_back() -> None:
     assert one.off_node == {1}
     one = free(one, 1, IdSet("0,2"), final=False)
     assert one.allocated == {1: IdSet("1,3")}
-    assert code(free_guard(one, 1, IdSet("2-3"), final=False)) is InstanceCode.NotAllocated
+    refused = free_guard(one, 1, IdSet("2-3"), final=False)
+    assert code(refused) is InstanceCode.NotAllocated
+    assert refused is not None
+    assert refused.ranks == IdSet("2")
     assert code(free_guard(one, 2, IdSet("1"), final=False)) is InstanceCode.NotAllocated
     assert free_guard(one, 1, IdSet("1,3"), final=True) is None
     assert free(one, 1, IdSet("1,3"), final=True) == Scheduler(has_off_node=BOTH)
