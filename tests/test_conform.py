@@ -22,6 +22,8 @@ from partialrelease.job import evolved
 from partialrelease.protocol import Answer, Queued, Request, answer_line
 from partialrelease.vectors import read_vectors
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent / "conformance"
 VECTORS = read_vectors()
 PYTHON = [sys.executable, "-m", "partialrelease.implementation"]
