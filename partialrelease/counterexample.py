@@ -114,7 +114,7 @@ def _of_job(job: Job, every: _Ranks) -> _State:
 def _queued(state: TraceState, numbers: Mapping[str, int]) -> dict[str, IdSet | None]:
     """What the epilog-starts that are posted and not applied say about their ranks, in a model that has such."""
     queued = dict(cast(Any, read_value(state.values.get("queued", "<<>>"))))
-    said = {name: posted["ranks"] for name, posted in queued.items()}
+    said = {name: dict(posted)["ranks"] for name, posted in queued.items()}
     return {
         name: IdSet(numbers[rank] for rank in ranks) if isinstance(ranks, frozenset) else None
         for name, ranks in said.items()

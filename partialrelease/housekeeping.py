@@ -127,7 +127,7 @@ def sent(housekeeping: Housekeeping, ranks: IdSet, final: bool) -> Housekeeping:
         done=housekeeping.done - ranks,
         freed=housekeeping.freed | ranks,
         timer=Timer.OFF if final else housekeeping.timer,
-        final=final or housekeeping.final,
+        final=final,
     )
 
 

@@ -236,7 +236,7 @@ def _parse(text: str) -> FrozenBitMap:
     bits = BitMap()
     last = -1  # the largest id so far
     while start <= end:
-        comma = text.find(",", start + _CHUNK, end)
+        comma = text.find(",", start + _CHUNK)
         stop = end if comma < 0 else comma
         part = text[start:stop]
         add = _add_ranges if "-" in part else _add_singles
@@ -291,7 +291,7 @@ def _fail(text: str, start: int, last: int) -> NoReturn:
     """Find the first place at or after ``start`` that is wrong, and say what is wrong with it."""
     end = len(text) - 1 if text.startswith("[") and text.endswith("]") else len(text)
     while True:
-        stop = text.find(",", start, end)
+        stop = text.find(",", start)
         element = text[start : stop if stop >= 0 else end]
         problem = _problem(element, last)
         if problem or stop < 0:

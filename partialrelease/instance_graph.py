@@ -12,7 +12,8 @@ from .instance import Completed, Input, Instance, JobEvent, Restart, SchedulerRe
 from .instance_error import InstanceError
 from .job import Job, ProtocolViolation
 from .scheduler import Scheduler
-from .state_graph import Function, Machine, Value, show_value
+from .state_graph import Machine
+from .tlavalue import Function, Value, show_value
 
 __all__ = ["several_jobs"]
 

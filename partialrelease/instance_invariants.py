@@ -118,20 +118,15 @@ def _disjoint(sets: Iterable[IdSet]) -> bool:
     return sum(map(len, sets)) == len(union(sets))
 
 
-INSTANCE_STATE_RULES: Final[tuple[Callable[[Instance], bool], ...]] = (
-    NoDoubleBooking,
-    ReferencedIsAllocated,
-    AccountedOnce,
-    OffNodeHeld,
-    OffNodeFreed,
-)
-INSTANCE_STEP_RULES: Final[tuple[Callable[[Instance, Input, Instance], bool], ...]] = (
-    ReleasedOnce,
-    FreeAfterHousekeeping,
-)
+INSTANCE_STATE_RULES: Final[dict[str, Callable[[Instance], bool]]] = {
+    rule.__name__: rule for rule in (NoDoubleBooking, ReferencedIsAllocated, AccountedOnce, OffNodeHeld, OffNodeFreed)
+}
+INSTANCE_STEP_RULES: Final[dict[str, Callable[[Instance, Input, Instance], bool]]] = {
+    rule.__name__: rule for rule in (ReleasedOnce, FreeAfterHousekeeping)
+}
 
 
-def broken_instance_rules(before: Instance, input_: Input, after: Instance) -> tuple[str, ...]:
-    """The names of the rules that the step from ``before`` to ``after`` breaks."""
-    states = [rule.__name__ for rule in INSTANCE_STATE_RULES if not rule(after)]
-    return (*states, *(rule.__name__ for rule in INSTANCE_STEP_RULES if not rule(before, input_, after)))
+def broken_instance_rules(before: Instance, input_: Input, after: Instance) -> list[str]:
+    """The names of the rules that the step breaks: those of a step, and those of the state that it leads to."""
+    step = [name for name, rule in INSTANCE_STEP_RULES.items() if not rule(before, input_, after)]
+    return step + [name for name, rule in INSTANCE_STATE_RULES.items() if not rule(after)]

@@ -687,7 +687,7 @@ def _ranks(ranks: IdSet) -> str:
         return "all ranks"
     text = str(ranks)
     if len(text) > 64:
-        text = f"{text[: text.rindex(',', 0, 60)]},... ({len(ranks)} in all)"
+        text = f"{text[:60].rpartition(',')[0]},... ({len(ranks)} in all)"
     return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"
 
 
@@ -743,13 +743,9 @@ def guard(job: Job, event: ev.Event) -> ProtocolViolation | None:
         return Violation(Code.AfterInactive, event, f"{event.name} after the job became INACTIVE: nothing may follow")
     may = _RULES[type(event)][0]
     found = may(job, event) if may else None
-    if (
-        job.phase is UNBORN
-        and type(event) is not ev.Submit
-        and (found is None or found.code not in _BEFORE_WRONG_PHASE)
-    ):
-        return Violation(Code.WrongPhase, event, f"{event.name} comes first: a job begins with submit")
-    return found
+    if job.phase is not UNBORN or type(event) is ev.Submit or (found and found.code in _BEFORE_WRONG_PHASE):
+        return found
+    return Violation(Code.WrongPhase, event, f"{event.name} comes first: a job begins with submit")
 
 
 def effect(job: Job, event: ev.Event) -> Job:

@@ -24,6 +24,7 @@ from .eventlog import LogError, find_r, open_log, read_log, read_r
 from .idset import ALL_RANKS, IdSet
 from .job import LastRank
 from .protocol import can_be_asked
+from .tlavalue import show_value
 from .tlc import TLCError
 from .trace_check import action_of
 from .vectors import INDEX
@@ -176,7 +177,7 @@ def _ask_tlc(
         events=",\n  ".join(records),
         traces=",\n  ".join(f"<<{', '.join(str(number + 1) for number in trace)}>>" for trace in traces),
     )
-    constants = {name: sg.show_value(value) for name, value in bounds.items()}
+    constants = {name: show_value(value) for name, value in bounds.items()}
     machine: sg.Machine[None, ev.Event] = sg.Machine(
         "Vectors",
         {**constants, "All": "All"},

@@ -20,7 +20,7 @@ from attrs import frozen
 from . import tlc
 from .counterexample import first_departure, is_of_one_job, to_entries
 from .eventlog import write_log
-from .tlavalue import Value, read_value
+from .tlavalue import Function, Value, read_value, show_value
 
 __all__ = ["HEADINGS", "Model", "Outcome", "check_models", "find_models"]
 
@@ -30,7 +30,7 @@ _MOST_AT_A_TIME: Final = 4  # each takes up to a quarter of the memory
 
 _VIOLATES: Final = re.compile(r"\\\* Violates (\w+)")
 _COMMENT: Final = re.compile(r"\\\*[^\n]*|\(\*.*?\*\)", re.DOTALL)
-_CONSTANT: Final = re.compile(r"^\s*(\w+)\s*=\s*(\S.*?)\s*$", re.MULTILINE)
+_CONSTANT: Final = re.compile(r"^\s*(\w+)\s*=\s*(?:\[\w+\])?(\S.*?)\s*$", re.MULTILINE)  # of that module, in brackets
 _KEYWORDS: Final = "CONSTANTS? INIT NEXT SPECIFICATION INVARIANTS? PROPERTY PROPERTIES SYMMETRY VIEW CONSTRAINTS?"
 _KEYWORDS_OF_ACTIONS: Final = "ACTION_CONSTRAINTS? ALIAS POSTCONDITION CHECK_DEADLOCK"
 _KEYWORD: Final = re.compile(rf"\b({'|'.join((_KEYWORDS + ' ' + _KEYWORDS_OF_ACTIONS).split())})\b")
@@ -118,18 +118,29 @@ class Outcome:
         yield from self._ending()
 
     def _states(self) -> Iterator[str]:
-        before: Mapping[str, str] = {}
+        before: Mapping[str, Value] = {}
         for state in self.result.trace:
             yield f"  state {state.number}{': ' if state.action else ''}{state.action}"
-            for name, text in state.values.items():
-                if before.get(name) != text:
-                    yield f"    {name} = {text}"
-            before = state.values
+            now = {name: read_value(text) for name, text in state.values.items()}
+            for name, value in now.items():
+                yield from (f"    {line}" for line in _changes(name, before.get(name), value))
+            before = now
 
     def _ending(self) -> Iterator[str]:
         if self.result.lasso is not None:
             ends = self.result.lasso == self.result.trace[-1].number
             yield f"  And then {'nothing more happens' if ends else f'for ever again from state {self.result.lasso}'}."
+
+
+def _changes(name: str, was: Value | None, now: Value) -> Iterator[str]:
+    """What the value has become, a line each part of it that has changed."""
+    before, after = (dict(value) if isinstance(value, Function) else {} for value in (was, now))
+    if after and before.keys() == after.keys():
+        for argument in sorted(after):
+            yield from _changes(f"{name}.{argument}", before[argument], after[argument])
+    elif now != was:
+        text = show_value(now).replace('"', "")
+        yield f"{name} = {text}"
 
 
 def _in_words(rule: str | None) -> str:

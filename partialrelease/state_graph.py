@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,29 +24,25 @@ from . import events as ev
 from . import tlc
 from .idset import ALL_RANKS, IdSet
 from .job import Job, LastRank, effect, guard
+from .tlavalue import Function, Value, read_value, show_value
 
 __all__ = [
     "Difference",
-    "Function",
     "Graph",
     "Machine",
     "State",
-    "Value",
     "difference_lines",
     "differences",
     "events_of_one_job",
     "graph_of_python",
     "graph_of_tlc",
     "one_job",
-    "read_value",
     "show_state",
-    "show_value",
 ]
 
 J = TypeVar("J")  # the machine's state in Python
 E = TypeVar("E")  # its events
 
-Value = bool | int | str | frozenset[Any]
 State = tuple[Value, ...]  # the values of a graph's variables, in its order
 Outcomes = frozenset[State | None]  # where an event leads; None: it is refused
 
@@ -98,99 +93,6 @@ class Difference:
     event: str
     ours: Outcomes
     theirs: Outcomes
-
-
-# -- TLA+ values -----------------------------------------------------------------------------------------------------
-
-
-class Function(frozenset[Any]):
-    """A function of TLA+ as the set of its pairs (argument, value): a record is one of strings, a tuple one of 1..n."""
-
-    def __new__(cls, pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = ()) -> Function:
-        return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
-
-
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\.\.|\S')
-
-
-@cache
-def read_value(text: str) -> Value:
-    """The value that TLC prints as ``text``. Raises :class:`ValueError` where it is none."""
-    tokens = _TOKEN.findall(text)[::-1]
-    try:
-        value = _read(tokens)
-    except IndexError:
-        raise ValueError(f"not a whole TLA+ value: {text}") from None
-    if tokens:
-        raise ValueError(f"not one TLA+ value: {text}")
-    return value
-
-
-def _read(tokens: list[str]) -> Value:
-    token = tokens.pop()
-    if token == "{":
-        return frozenset(_items(tokens, _read, ",", "}"))
-    if token == "<<":
-        return Function(enumerate(_items(tokens, _read, ",", ">>"), 1))
-    if token == "[":
-        return Function(_items(tokens, _pair("|->"), ",", "]"))
-    if token == "(":
-        return Function(_items(tokens, _pair(":>"), "@@", ")"))
-    if token[0] == '"':
-        return re.sub(r"\\(.)", r"\1", token[1:-1])
-    if token in ("TRUE", "FALSE"):
-        return token == "TRUE"
-    if re.fullmatch(r"-?\d+", token):
-        if tokens and tokens[-1] == "..":
-            tokens.pop()
-            return frozenset(range(int(token), int(tokens.pop()) + 1))
-        return int(token)
-    if re.fullmatch(r"\w+", token):
-        return token
-    raise ValueError(f"not part of a TLA+ value: {token}")
-
-
-T = TypeVar("T")
-
-
-def _items(tokens: list[str], read: Callable[[list[str]], T], separator: str, end: str) -> Iterator[T]:
-    if tokens[-1] != end:
-        yield read(tokens)
-        while tokens[-1] != end:
-            _expect(tokens, separator)
-            yield read(tokens)
-    tokens.pop()
-
-
-def _pair(arrow: str) -> Callable[[list[str]], tuple[Value, Value]]:
-    def read(tokens: list[str]) -> tuple[Value, Value]:
-        argument = _read(tokens)
-        _expect(tokens, arrow)
-        return argument, _read(tokens)
-
-    return read
-
-
-def _expect(tokens: list[str], wanted: str) -> None:
-    if (token := tokens.pop()) != wanted:
-        raise ValueError(f"{token} in a TLA+ value where {wanted} should be")
-
-
-def show_state(state: State) -> str:
-    """The state's values as TLA+ text, in the order of the graph's variables."""
-    return " ".join(map(show_value, state))
-
-
-def show_value(value: Value) -> str:
-    """The value as TLA+ text, always the same one."""
-    if isinstance(value, Function):
-        pairs = sorted((show_value(argument), show_value(of)) for argument, of in value)
-        return f"({' @@ '.join(f'{argument} :> {of}' for argument, of in pairs)})" if pairs else "<<>>"
-    if isinstance(value, frozenset):
-        return f"{{{', '.join(sorted(map(show_value, value)))}}}"
-    if isinstance(value, str):
-        return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
-    return str(value).upper()
 
 
 _NEW: Final = ()  # the state of none
@@ -352,6 +254,11 @@ def difference_lines(graph: Graph, difference: Difference) -> list[str]:
     for side, outcomes in (("Python", difference.ours), ("TLA+", difference.theirs)):
         lines += sorted(f"  {side + ':':7} {_outcome(graph, difference.state, outcome)}" for outcome in outcomes)
     return lines
+
+
+def show_state(state: State) -> str:
+    """The state's values as TLA+ text, in the order of the graph's variables."""
+    return " ".join(map(show_value, state))
 
 
 def _outcome(graph: Graph, before: State | None, after: State | None) -> str:

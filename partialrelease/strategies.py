@@ -117,11 +117,10 @@ def idsets(draw: st.DrawFn, *, min_size: int = 0, max_size: int = 4096) -> IdSet
     if shape == "scattered":
         step = draw(st.integers(2, 64))
         return IdSet(range(first, first + size * step, step))
-    ids: list[int] = []
-    for length, gap in draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=40)):
-        ids += range(first, first + length)
-        first += length + gap
-    return IdSet([*ids[:size], *range(first, first + min_size - len(ids))])
+    length = draw(st.integers(1, 64))
+    bits = draw(st.binary(min_size=length, max_size=length))
+    ids = [first + place for place in range(8 * length) if bits[place // 8] >> place % 8 & 1][:max_size]
+    return IdSet(ids + [first + 8 * length + n for n in range(min_size - len(ids))])
 
 
 @st.composite
@@ -358,11 +357,11 @@ class _Walk:
         if self.job.phase is Phase.CLEANUP:
             return self._in_cleanup()
         forward = Start() if self.job.exec is Exec.REQUESTED else Finish()
-        return [*[forward] * 8, *self._actions(), *self._gives_back(), *self._others()]
+        return [Finish(), *[forward] * 8, *self._actions(), *self._gives_back(), *self._others()]
 
     def _before_the_allocation(self) -> list[_Move]:
         forward = _FORWARD.get(self.job.phase, self._alloc)
-        return [*[forward] * 12, self._alloc, *self._actions(), *self._others(), Invalidate()]
+        return [self._alloc, *[forward] * 12, *self._actions(), *self._others(), Invalidate()]
 
     def _in_cleanup(self) -> list[_Move]:
         job = self.job
@@ -502,7 +501,8 @@ def probes(job: Job) -> list[Event]:
     for holder in job.actions[:2]:
         own = [holder.ranks] if job.allocation else []  # while nothing is allocated "all" cannot be told
         events += [Release(part, False, holder.description) for part in dict.fromkeys([ALL_RANKS, *sets, *own])]
-    return [*events, Release(alloc, False, "nobody"), Release(alloc, True, names[0])]
+    final = {"ranks": str(alloc), "final": True, "description": names[0]}
+    return [*events, Release(alloc, False, "nobody"), make_event("release", final)]
 
 
 _SIMPLE: Final[list[Event]] = [

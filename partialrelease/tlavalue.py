@@ -1,81 +1,100 @@
-"""Values of TLA+ as TLC prints them, as Python values."""
+"""Values of TLA+, as TLC prints them and as Python values.
+
+A model value such as ``r1`` is its name, as a string is. A function (a record or tuple is one) is a :class:`Function`.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeVar
 
-__all__ = ["Value", "read_value"]
+__all__ = ["Function", "Value", "read_value", "show_value"]
 
-Value = bool | int | str | tuple["Value", ...] | frozenset["Value"] | dict["Value", "Value"]
-"""A model value such as ``r1`` is its name, and so is a string; a function or record is a ``dict``."""
-
-_TOKEN: Final = re.compile(r'\s*("(?:[^"\\]|\\.)*"|<<|>>|:>|@@|\|->|-?\d+|\w+|[{}\[\](),])')
+Value = bool | int | str | frozenset[Any]
 
 
+class Function(frozenset[Any]):
+    """A function of TLA+ as the set of its pairs (argument, value): a record is one of strings, a tuple one of 1..n."""
+
+    def __new__(cls, pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = ()) -> Function:
+        return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\.\.|\S')
+
+
+@cache
 def read_value(text: str) -> Value:
-    """The value that ``text`` is. Raises ``ValueError``. (An empty function looks as an empty tuple does: ``()``.)"""
-    tokens: list[str] = []
-    place = 0
-    while place < len(text.rstrip()):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            raise ValueError(f"not a value of TLA+: {text[place : place + 40]!r}")
-        tokens.append(match[1])
-        place = match.end()
-    tokens.reverse()
+    """The value that TLC prints as ``text``. Raises :class:`ValueError` where it is none."""
+    tokens = _TOKEN.findall(text)[::-1]
     try:
-        value = _value(tokens)
+        value = _read(tokens)
     except IndexError:
-        raise ValueError(f"a value of TLA+ that ends too early: {text[-40:]!r}") from None
+        raise ValueError(f"not a whole TLA+ value: {text}") from None
     if tokens:
-        raise ValueError(f"more than one value of TLA+: {text[:40]!r}")
+        raise ValueError(f"not one TLA+ value: {text}")
     return value
 
 
-def _value(tokens: list[str]) -> Value:
+def _read(tokens: list[str]) -> Value:
     token = tokens.pop()
     if token == "{":
-        return frozenset(_values(tokens, "}"))
+        return frozenset(_items(tokens, _read, ",", "}"))
     if token == "<<":
-        return tuple(_values(tokens, ">>"))
+        return Function(enumerate(_items(tokens, _read, ",", ">>"), 1))
     if token == "[":
-        return _pairs(tokens, "|->", ",", "]")
+        return Function(_items(tokens, _pair("|->"), ",", "]"))
     if token == "(":
-        return _pairs(tokens, ":>", "@@", ")")
+        return Function(_items(tokens, _pair(":>"), "@@", ")"))
+    if token[0] == '"':
+        return re.sub(r"\\(.)", r"\1", token[1:-1])
     if token in ("TRUE", "FALSE"):
         return token == "TRUE"
-    if token.startswith('"'):
-        return re.sub(r"\\(.)", r"\1", token[1:-1])
-    if token.lstrip("-").isdigit():
+    if re.fullmatch(r"-?\d+", token):
+        if tokens and tokens[-1] == "..":
+            tokens.pop()
+            return frozenset(range(int(token), int(tokens.pop()) + 1))
         return int(token)
-    if not token[0].isalnum():
-        raise ValueError(f"not a value of TLA+: it begins with {token!r}")
-    return token
+    if re.fullmatch(r"\w+", token):
+        return token
+    raise ValueError(f"not part of a TLA+ value: {token}")
 
 
-def _values(tokens: list[str], end: str) -> list[Value]:
-    values: list[Value] = []
-    while tokens[-1] != end:
-        if values:
-            _expect(tokens, ",")
-        values.append(_value(tokens))
+T = TypeVar("T")
+
+
+def _items(tokens: list[str], read: Callable[[list[str]], T], separator: str, end: str) -> Iterator[T]:
+    if tokens[-1] != end:
+        yield read(tokens)
+        while tokens[-1] != end:
+            _expect(tokens, separator)
+            yield read(tokens)
     tokens.pop()
-    return values
 
 
-def _pairs(tokens: list[str], arrow: str, between: str, end: str) -> dict[Value, Value]:
-    pairs: dict[Value, Value] = {}
-    while tokens[-1] != end:
-        if pairs:
-            _expect(tokens, between)
-        key = _value(tokens)
+def _pair(arrow: str) -> Callable[[list[str]], tuple[Value, Value]]:
+    def read(tokens: list[str]) -> tuple[Value, Value]:
+        argument = _read(tokens)
         _expect(tokens, arrow)
-        pairs[key] = _value(tokens)
-    tokens.pop()
-    return pairs
+        return argument, _read(tokens)
+
+    return read
 
 
-def _expect(tokens: list[str], token: str) -> None:
-    if (found := tokens.pop()) != token:
-        raise ValueError(f"not a value of TLA+: {found!r} where {token!r} was expected")
+def _expect(tokens: list[str], wanted: str) -> None:
+    if (token := tokens.pop()) != wanted:
+        raise ValueError(f"{token} in a TLA+ value where {wanted} should be")
+
+
+def show_value(value: Value) -> str:
+    """The value as TLA+ text, always the same one."""
+    if isinstance(value, Function):
+        pairs = sorted((show_value(argument), show_value(of)) for argument, of in value)
+        return f"({' @@ '.join(f'{argument} :> {of}' for argument, of in pairs)})" if pairs else "<<>>"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(show_value, value)))}}}"
+    if isinstance(value, str):
+        return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+    return str(value).upper()

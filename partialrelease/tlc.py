@@ -131,7 +131,8 @@ def run(
     ``on_progress`` is told the numbers of generated and of distinct states, several times a second; what it raises ends
     the run. Raises :class:`TLCError`.
     """
-    tlc = ["tlc2.TLC", "-tool", "-workers", str(workers), "-metadir", "states", "-config", _CONFIG, *options]
+    always = ["-tool", "-fp", "0", "-metadir", "states", "-config", _CONFIG]  # -fp: else by chance, and so is a lasso
+    tlc = ["tlc2.TLC", "-workers", str(workers), *always, *options]
     if dump is not None:
         tlc += ["-dump", "dot,actionlabels", _DUMP]
     java = ["-XX:TieredStopAtLevel=1"]  # most runs are over before more would pay

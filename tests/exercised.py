@@ -11,6 +11,7 @@ from itertools import chain, combinations
 
 from partialrelease import (
     ALL_RANKS,
+    NO_RANKS,
     Alloc,
     Code,
     EpilogFinish,
@@ -45,12 +46,9 @@ def alphabet() -> list[Event]:
         events += [Release(part, final) for final in (False, True)]
         events += [Release(part, False, name) for name in ("a", "b")]
         events += [EpilogStart("a", part), PartialFree(part), Alloc(part)]
-    events += [Release(NO_NODE, True, "a"), EpilogStart("a"), EpilogFinish("a"), EpilogFinish("b")]
+    events += [Release(NO_RANKS, True, "a"), EpilogStart("a"), EpilogFinish("a"), EpilogFinish("b")]
     events += [PrologStart("p"), PrologFinish("p"), PrologFinish("q")]
     return [e for e in events if not (isinstance(e, Alloc) and 7 in e.ranks)]  # no rank 7: it is the foreign one
-
-
-NO_NODE = IdSet()
 
 
 @cache
@@ -58,7 +56,7 @@ def possible() -> Counter[Outcome]:
     """What can come of each event in each phase, and in how many states of the complete walk it does."""
     events = alphabet()
     outcomes: Counter[Outcome] = Counter()
-    for last_rank in LastRank:
+    for last_rank in (LastRank.KEEP, LastRank.DEFER):  # to one job, the third is as the second
         todo = [Job(last_rank)]
         seen = set(todo)
         while todo:
@@ -93,16 +91,20 @@ def summary() -> str:
     pairs = {(name, phase) for name, phase, _ in possible()}
     codes = {what for _, _, what in EXERCISED} - {LEGAL}
     return (
-        f"stateful tests: {sum(EXERCISED.values())} events tried; exercised {len({name for name, _, _ in done})} of "
+        f"{sum(EXERCISED.values())} events tried; {len({name for name, _, _ in done})} of "
         f"{len(names())} events, {len({(name, phase) for name, phase, _ in done})} of {len(pairs)} pairs (event, "
         f"phase), {len(codes)} of {len(Code)} codes, {len(done)} of {len(possible())} outcomes"
     )
 
 
+def shown(phase: str) -> str:
+    return "unborn" if phase == Phase.UNBORN.value else phase
+
+
 def table() -> str:
     """How often: legal / refused, of each event in each phase; then each code; then what is never legal, and why."""
     phases = [phase.value for phase in Phase]
-    lines = [f"{'legal / refused':24}" + "".join(f"{phase:>15}" for phase in phases)]
+    lines = [f"{'legal / refused':24}" + "".join(f"{shown(phase):>15}" for phase in phases)]
     for name in names():
         cells = []
         for phase in phases:
@@ -122,7 +124,7 @@ def table() -> str:
         for phase in phases:
             codes = [what for event, at, what in sorted(possible()) if (event, at) == (name, phase)]
             if LEGAL not in codes:
-                never.setdefault(" or ".join(codes), []).append(phase)
+                never.setdefault(" or ".join(codes), []).append(shown(phase))
         if never:
             lines.append(f"  {name}: " + "; ".join(f"{codes} ({', '.join(at)})" for codes, at in never.items()))
     return "\n".join(lines)

@@ -118,6 +118,8 @@ class Oracle:
     def giver(self, description: object, ranks: str) -> Holder | None:
         """The epilog of that name; where a violation made them several, the first that has the ranks."""
         known = self.named("epilog", description)
+        if ranks == ALL and not self.where:  # while nothing is allocated, who waits for all of it has "all"
+            known.sort(key=lambda holder: not holder.to_come)
         return next((h for h in known if not self.lacks(h, ranks)), known[0] if known else None)
 
     def lacks(self, holder: Holder, ranks: str) -> bool:

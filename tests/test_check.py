@@ -60,6 +60,7 @@ def report_on(log: Path | str, lines: Iterable[str] | None = None, *, with_r: bo
     return report
 
 
+@pytest.mark.requirement("PR-24", "PR-46")
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
 def test_recorded_logs_break_only_the_rules_that_they_are_known_to_break(log: Path) -> None:
     report = report_on(log)
@@ -102,6 +103,7 @@ def test_the_unmatched_finish_is_explained_with_ranks_and_holders() -> None:
     assert freed.timestamp == 1796134723.0362864
 
 
+@pytest.mark.requirement("PR-46")
 def test_the_journal_is_clean_and_counts_every_job() -> None:
     reports = list(check_entries(read_log(str(JOURNAL))))
     assert len(reports) == 500
@@ -111,7 +113,10 @@ def test_the_journal_is_clean_and_counts_every_job() -> None:
     assert all(report.state.released == report.state.allocation for report in reports)
 
 
-@pytest.mark.parametrize("first", [1, 1000, 2500, 4000, 6000, 6604])
+SLOW = [pytest.param(first, marks=pytest.mark.slow) for first in (1000, 2500, 4000)]
+
+
+@pytest.mark.parametrize("first", [1, *SLOW, 6000, 6604])
 def test_a_journal_that_begins_in_the_middle_of_jobs_is_clean(first: int) -> None:
     lines = JOURNAL.read_bytes().splitlines(keepends=True)[first:]
     reports = list(check_entries(read_log("tail", io.BytesIO(b"".join(lines)))))
@@ -207,6 +212,7 @@ def lines_of(name: str) -> tuple[Path, list[str]]:
     return log, log.read_text().splitlines(keepends=True)
 
 
+@pytest.mark.requirement("PR-24")
 @pytest.mark.parametrize(("name", "line", "found"), REMOVED)
 def test_a_log_with_one_line_removed(name: str, line: int, found: Codes) -> None:
     log, lines = lines_of(name)
@@ -214,6 +220,7 @@ def test_a_log_with_one_line_removed(name: str, line: int, found: Codes) -> None
     assert codes(report_on(log, lines)) == found
 
 
+@pytest.mark.requirement("PR-24")
 @pytest.mark.parametrize(("name", "line", "found"), DOUBLED)
 def test_a_log_with_one_line_doubled(name: str, line: int, found: Codes) -> None:
     log, lines = lines_of(name)
@@ -221,6 +228,7 @@ def test_a_log_with_one_line_doubled(name: str, line: int, found: Codes) -> None
     assert codes(report_on(log, lines)) == found
 
 
+@pytest.mark.requirement("PR-24")
 @pytest.mark.parametrize(("name", "line", "before", "found"), MOVED)
 def test_a_log_with_one_line_moved(name: str, line: int, before: int, found: Codes) -> None:
     log, lines = lines_of(name)
@@ -228,6 +236,7 @@ def test_a_log_with_one_line_moved(name: str, line: int, before: int, found: Cod
     assert codes(report_on(log, lines)) == found
 
 
+@pytest.mark.requirement("PR-27")
 def test_the_last_rank_is_a_setting() -> None:
     lines = [
         '{"timestamp":1.0,"name":"submit","context":{"userid":0,"urgency":16,"flags":0,"version":1}}\n',
@@ -311,6 +320,7 @@ def test_jobs_that_live_the_same_life_keep_what_is_their_own() -> None:
     assert [(report.job, codes(report)) for report in reports if report.findings] == [(7, [(5, "MalformedContext")])]
 
 
+@pytest.mark.requirement("PR-05")
 def test_jobs_replayed_by_their_beginnings_are_as_if_replayed_step_by_step() -> None:
     entries = list(read_log(str(JOURNAL)))
     steps: dict[int | None, Report] = {}

@@ -83,6 +83,7 @@ def test_check_of_the_journal_is_clean_and_a_line_a_job(run: Run) -> None:
     assert "job 38436601856: INACTIVE after 11 events; rank 0 (node0) released; ok" in out
 
 
+@pytest.mark.slow
 def test_check_counts_jobs_that_began_before_the_journal(run: Run) -> None:
     lines = JOURNAL.read_bytes().splitlines(keepends=True)[3000:]
     status, out, _ = run("check", "-", stdin=b"".join(lines))
@@ -442,6 +443,7 @@ def test_explain_of_a_long_log_shows_its_end(run: Run) -> None:
 # -- what a log says does nothing to a terminal, and forges no line --
 
 
+@pytest.mark.requirement("PR-49")
 @pytest.mark.parametrize("command", ["check", "explain"])
 def test_control_characters_are_escaped(run: Run, command: str) -> None:
     text = log("unmatched-finish").read_text().replace('"b"', r'"b\u001b[2J\nINACTIVE \u202e\ud83d\ude00"')

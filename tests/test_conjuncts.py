@@ -15,6 +15,8 @@ from partialrelease import LastRank, Malformed, job
 from partialrelease.state_graph import Graph, State, differences, graph_of_python, graph_of_tlc, one_job
 from partialrelease.tlc import spec_folder
 
+pytestmark = pytest.mark.slow  # TLC runs
+
 MACHINE = one_job(2, 1, 1)
 SMALLER = one_job(1, 1, 1, LastRank.DEFER)  # shows most of it, quicker, and that only `keep` keeps a rank
 
@@ -81,6 +83,7 @@ def split(graph: Graph) -> dict[int, Graph]:
     return graphs
 
 
+@pytest.mark.requirement("PR-22")
 def test_each_guard_conjunct_of_the_spec_matters() -> None:
     module, guards = mutants_of_the_spec()
     ours = graph_of_python(MACHINE)
@@ -192,6 +195,7 @@ def smaller() -> Graph:
 GUARDED = [event for event, (guard, _) in job._RULES.items() if guard and event is not Malformed]  # the spec has none
 
 
+@pytest.mark.requirement("PR-22")
 @pytest.mark.parametrize("event", GUARDED, ids=lambda event: event.__name__)
 def test_each_guard_of_the_code_matters(event: type, keep: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(job._RULES, event, (None, job._RULES[event][1]))

@@ -192,6 +192,7 @@ def test_optional_keys_can_be_absent(of: type[Event], data: st.DataObject) -> No
     assert (to_context(event) or {}) == least | written
 
 
+@pytest.mark.requirement("PR-21")
 @pytest.mark.parametrize("name", ["", "debug.foo", "annotations", "Start", "submit ", "epilog-release", "housekeeping"])
 @given(st.dictionaries(TEXT, JSON, max_size=3))
 def test_an_unknown_event_keeps_its_name_and_its_whole_context(name: str, context: dict[str, Any]) -> None:
@@ -230,6 +231,7 @@ def test_no_event_knows_a_time() -> None:
 # -- what the fields are --
 
 
+@pytest.mark.requirement("PR-01", "PR-02", "PR-03")
 def test_ranks_are_idsets_and_all_is_all_ranks() -> None:
     def ranks(name: str, **context: Any) -> IdSet | None:
         event = make_event(name, context)
@@ -300,6 +302,7 @@ def test_a_key_of_the_wrong_type_makes_it_malformed(of: type[Event], name: str, 
     assert ordered(to_context(event)) == ordered(context)
 
 
+@pytest.mark.requirement("PR-21")
 @pytest.mark.parametrize("of", [of for of in CLASSES if of in EMPTY], ids=lambda of: of.name)
 def test_a_context_that_must_be_empty_and_is_not_makes_it_malformed(of: type[Event]) -> None:
     event = make_event(of.name, {"ranks": "0"})
@@ -309,6 +312,7 @@ def test_a_context_that_must_be_empty_and_is_not_makes_it_malformed(of: type[Eve
 BAD = 'at character 1 ({!r}); expected ascending ids and ranges such as "0-3,7" (RFC 22)'
 
 
+@pytest.mark.requirement("PR-25", "PR-48")
 @pytest.mark.parametrize(
     ("name", "context", "problem", "meant"),
     [

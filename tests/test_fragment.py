@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from partialrelease import (
@@ -241,7 +241,7 @@ RELEASED_IN_PARTS: list[Event] = [
 ]
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.slow
 @given(legal_logs(), st.booleans())
 @example((LastRank.KEEP, RELEASED_IN_PARTS), True)
 def test_every_end_of_any_legal_log_is_clean(legal: tuple[LastRank, list[Event]], known: bool) -> None:
@@ -265,7 +265,6 @@ def not_yet_explained(missing: list[Event], rest: list[Event]) -> bool:
     return in_parts or any(isinstance(e, PrologStart) for e in rest)
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
 @given(legal_logs(), st.booleans())
 def test_every_end_that_shows_at_once_that_it_begins_in_cleanup_is_clean(
     legal: tuple[LastRank, list[Event]], known: bool

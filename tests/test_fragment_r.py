@@ -72,6 +72,7 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
+@pytest.mark.requirement("PR-33")
 def test_each_key_of_r_is_cut_or_kept_or_dropped_as_it_must_be() -> None:
     resources = ResourceSet.parse(json.dumps(EVERYTHING).encode())
     assert cut(resources, "7,20-21") == {
@@ -99,6 +100,7 @@ def test_all_of_the_ranks_are_the_allocation_without_its_scheduling_key() -> Non
     assert whole == {**kept, "execution": {k: v for k, v in EVERYTHING["execution"].items() if k != "nodelist"}}
 
 
+@pytest.mark.requirement("PR-34")
 def test_no_ranks_make_an_empty_r_such_as_a_final_free_may_carry() -> None:
     resources = r([{"rank": "0-3", "children": {"core": "0"}}], nodelist=["n[0-3]"], properties={"p": "0"}, nslots=4)
     assert cut(resources, "") == {"version": 1, "execution": {"R_lite": [], "nodelist": []}}
@@ -119,6 +121,7 @@ def test_an_r_that_was_not_read_is_cut_too() -> None:
     }
 
 
+@pytest.mark.requirement("PR-33")
 @given(
     st.lists(st.tuples(st.frozensets(st.integers(0, 9)), st.sampled_from(["0", "0-1", "2"])), min_size=1),
     st.frozensets(st.integers(0, 9)),

@@ -20,6 +20,7 @@ NOTHING = (NO_RANKS, False)
 
 def code(refused: InstanceError | None) -> InstanceCode:
     assert refused is not None
+    assert " " in refused.message  # words for people
     assert str(refused) == f"{refused.code}: {refused.message}"
     return refused.code
 
@@ -34,15 +35,24 @@ def test_ranks_arrive_in_several_hand_overs() -> None:
     assert hand_over(hand_over(one, NO_RANKS, closing=True), NO_RANKS, closing=False).closing
 
 
+@pytest.mark.requirement("PR-31")
 def test_only_what_runs_completes() -> None:
     one = running("0-2")
     assert complete_guard(one, IdSet("0-1"), IdSet("1")) is None
     assert code(complete_guard(one, NO_RANKS)) is InstanceCode.NotRunning
     refused = complete_guard(one, IdSet("2-4"))
     assert code(refused) is InstanceCode.NotRunning
+    assert refused is not None
+    assert refused.ranks == IdSet("3-4")
     assert str(refused) == "NotRunning: housekeeping does not run on ranks 3-4"
     assert code(complete_guard(complete(one, IdSet("0")), IdSet("0"))) is InstanceCode.NotRunning
-    assert code(complete_guard(one, IdSet("0-1"), IdSet("2"))) is InstanceCode.NotCompleted
+
+
+def test_only_what_completes_can_have_failed() -> None:
+    refused = complete_guard(running("0-2"), IdSet("0-1"), IdSet("1-2"))
+    assert code(refused) is InstanceCode.NotCompleted
+    assert refused is not None
+    assert refused.ranks == IdSet("2")
 
 
 def test_ranks_that_fail_go_back_and_are_remembered() -> None:
@@ -52,6 +62,7 @@ def test_ranks_that_fail_go_back_and_are_remembered() -> None:
     assert (one.freed, one.failed) == (IdSet("0-1"), IdSet("0"))
 
 
+@pytest.mark.requirement("PR-32")
 def test_unset_waits_for_all() -> None:
     one = complete(running("0-1"), IdSet("0-1"))
     assert due(one) == NOTHING  # more will come
@@ -61,6 +72,7 @@ def test_unset_waits_for_all() -> None:
     assert due(one) == (IdSet("0-2"), True)
 
 
+@pytest.mark.requirement("PR-32")
 def test_zero_waits_for_nothing() -> None:
     one = complete(running("0-1", closing=True), IdSet("1"), release_after=0)
     assert one.timer is Timer.OFF
@@ -71,6 +83,7 @@ def test_zero_waits_for_nothing() -> None:
     assert due(complete(one, IdSet("0")), 0) == (IdSet("0"), True)
 
 
+@pytest.mark.requirement("PR-32")
 def test_a_duration_waits_until_the_timer_expires() -> None:
     one = running("0-3")
     assert code(expire_guard(one)) is InstanceCode.TimerOff
@@ -87,6 +100,10 @@ def test_a_duration_waits_until_the_timer_expires() -> None:
     assert due(one, 60.0) == (IdSet("2"), False)
 
 
+def test_a_duration_may_be_less_than_a_second() -> None:
+    assert complete(running("0-1"), IdSet("0"), release_after=0.5).timer is Timer.ON
+
+
 def test_before_the_timer_expires_all_may_be_done() -> None:
     one = complete(running("0-1", closing=True), IdSet("0"), release_after=60.0)
     one = complete(one, IdSet("1"), release_after=60.0)
@@ -95,6 +112,7 @@ def test_before_the_timer_expires_all_may_be_done() -> None:
     assert one == Housekeeping(freed=IdSet("0-1"), closing=True, final=True)
 
 
+@pytest.mark.requirement("PR-34")
 @pytest.mark.parametrize("release_after", [None, 0, 60.0])
 def test_final_is_sent_once_and_may_be_empty(release_after: float | None) -> None:
     one = hand_over(Housekeeping(freed=R), NO_RANKS, closing=True)

@@ -87,6 +87,17 @@ def test_algebra_of_a_set_with_itself_and_with_none(operation: Callable[[Any, An
     assert frozenset(operation(NO_RANKS, x)) == operation(frozenset(), a)
 
 
+def test_an_operand_that_is_the_result_is_returned_as_it_is() -> None:
+    a, equal, part = IdSet("0-3,7"), IdSet("0-3,7"), IdSet("1,7")
+    assert a | a is a | NO_RANKS is NO_RANKS | a is a
+    assert a & a is a & equal is a
+    assert a & part is part & a is part
+    assert a - a is NO_RANKS
+    empty = a & IdSet("9")
+    assert empty - a is empty
+    assert a - empty is a
+
+
 @pytest.mark.parametrize("other", [{0}, frozenset({0}), [0], "0", 0, None])
 @pytest.mark.parametrize(
     "operation",
@@ -334,6 +345,7 @@ def nearly_valid_texts(draw: st.DrawFn) -> str:
     return "".join(text)
 
 
+@pytest.mark.requirement("PR-26")
 @settings(deadline=None)
 @given(st.one_of(st.text(alphabet="0123459,,--[]"), nearly_valid_texts(), st.text()))
 def test_a_text_is_taken_exactly_if_rfc_22_takes_it_and_else_the_message_names_the_place(text: str) -> None:
@@ -371,6 +383,10 @@ def test_a_text_is_taken_exactly_if_rfc_22_takes_it_and_else_the_message_names_t
         ("0-1,4294967295", "an id above 4294967294 at character 5 ('4294967295')"),
         ("0-4294967295", "an id above 4294967294 at character 1 ('0-4294967295')"),
         ("7,0-4294967295", "an id above 4294967294 at character 3 ('0-4294967295')"),
+        ("0,11111111111", "an id above 4294967294 at character 3 ('11111111111')"),
+        ("4294967294,4294967294", "an id that is not above 4294967294 at character 12 ('4294967294')"),
+        ("x" * 24, f"an unexpected 'x' at character 1 ('{'x' * 24}')"),
+        ("x" * 25, f"an unexpected 'x' at character 1 ('{'x' * 20}...')"),
         ("1" * 5000, f"an id above 4294967294 at character 1 ('{'1' * 20}...')"),
         ("3-1", "a range that does not ascend at character 1 ('3-1')"),
         ("0,3-3", "a range that does not ascend at character 3 ('3-3')"),
@@ -488,11 +504,13 @@ def test_one_element_longer_than_a_part_is_an_error() -> None:
 # -- cost follows runs, not ids --
 
 
+@pytest.mark.requirement("PR-50")
 def test_four_billion_ids_are_small_and_quick() -> None:
     begin = time.perf_counter()
     ids = IdSet("0-4000000000")
     assert str(ids) == "0-4000000000"
     assert len(ids) == 4_000_000_001
+    assert ids == IdSet(range(4_000_000_001))
     assert len(pickle.dumps(ids)) < 200
     assert str(ids - IdSet("7")) == "0-6,8-4000000000"
     assert str(ids & IdSet("3999999999,4000000001")) == "3999999999"
@@ -510,6 +528,7 @@ def test_all_ranks_is_every_id() -> None:
     assert list((ALL_RANKS - IdSet(f"1,{MAX_ID - 1}")).runs()) == [(0, 0), (2, MAX_ID - 2), (MAX_ID, MAX_ID)]
 
 
+@pytest.mark.requirement("PR-50")
 def test_long_texts_take_time_in_proportion() -> None:
     text = ",".join(LONG["mixed"] + [f"{id_}" for id_ in range(1_000_000, 2_000_000, 2)])
     begin = time.perf_counter()

@@ -70,7 +70,7 @@ def ran(instance: Instance, *inputs: Input) -> Instance:
     """The instance after these inputs; no rule is broken on the way."""
     for input_ in inputs:
         after, _ = instance.apply(input_)
-        assert broken_instance_rules(instance, input_, after) == ()
+        assert broken_instance_rules(instance, input_, after) == []
         instance = after
     return instance
 
@@ -104,6 +104,7 @@ def refused(state: Instance, input_: Input) -> ProtocolViolation | InstanceError
 # -- the way round --
 
 
+@pytest.mark.requirement("PR-31", "PR-34")
 def test_a_rank_goes_round() -> None:
     state = instance(*UNMOUNTING, release_after=0)
     assert state.scheduler.allocated == {1: R}
@@ -118,6 +119,7 @@ def test_a_rank_goes_round() -> None:
     assert state.scheduler.allocated == {1: IdSet("0-1,3"), 2: IdSet("2,7")}
 
 
+@pytest.mark.requirement("PR-34")
 def test_the_job_is_inactive_before_its_housekeeping_is_done() -> None:
     state = ran(instance(*UNMOUNTING), *job(EpilogFinish("e")))
     assert state.decide() == job(Free())
@@ -136,6 +138,7 @@ def test_a_job_that_was_never_allocated() -> None:
     assert state.scheduler == Scheduler()
 
 
+@pytest.mark.requirement("PR-31")
 def test_ranks_that_fail_go_back() -> None:
     state = ran(instance(*UNMOUNTING, release_after=0), *job(PartialFree(IdSet("0,2"))))
     done = Completed(1, IdSet("0,2"), failed=IdSet("2"))
@@ -149,6 +152,7 @@ def test_ranks_that_fail_go_back() -> None:
 LAST = SchedFree(1, IdSet("1,3"), True)
 
 
+@pytest.mark.requirement("PR-32")
 @pytest.mark.parametrize(
     ("release_after", "expected"),
     [
@@ -170,6 +174,7 @@ def test_policies(release_after: float | None, expected: list[list[Output]]) -> 
     assert found == expected
 
 
+@pytest.mark.requirement("PR-32")
 def test_a_timer_that_would_start_with_the_last_rank_does_not() -> None:
     state = ran(instance(*UNMOUNTING, release_after=60.0), *job(EpilogFinish("e"), Free()))
     assert outputs(state, Completed(1, R)) == [SchedFree(1, R, True)]
@@ -186,6 +191,7 @@ def test_a_duration_is_not_negative() -> None:
 # -- last_rank --
 
 
+@pytest.mark.requirement("PR-28")
 def test_keep_lets_the_last_rank_stay() -> None:
     state = instance(*MOVING, release_after=0, fluxion=True, has_off_node=RABBIT)
     assert state.decide() == job(PartialFree(IdSet("1-3")))
@@ -197,6 +203,7 @@ def test_keep_lets_the_last_rank_stay() -> None:
     assert ran(state, Completed(1, IdSet("0"))).scheduler.off_node == frozenset()
 
 
+@pytest.mark.requirement("PR-34", "PR-35")
 def test_defer_sends_an_empty_final_fragment() -> None:
     state = instance(*MOVING, last_rank=LastRank.DEFER, release_after=0, has_off_node=RABBIT)
     assert state.decide() == job(PartialFree(R))
@@ -207,6 +214,7 @@ def test_defer_sends_an_empty_final_fragment() -> None:
     assert ran(state, *job(EpilogFinish("e"), Free())).scheduler == Scheduler(has_off_node=RABBIT)
 
 
+@pytest.mark.requirement("PR-34")
 def test_with_last_sends_final_with_the_last_rank() -> None:
     state = instance(*MOVING, last_rank=LastRank.WITH_LAST, release_after=0)
     state = ran(state, *state.decide())
@@ -217,25 +225,28 @@ def test_with_last_sends_final_with_the_last_rank() -> None:
     assert outputs(state, *job(EpilogFinish("e"), Free(), Clean())) == []
 
 
+@pytest.mark.requirement("PR-36")
 def test_defer_on_fluxion_loses_the_off_node_part() -> None:
     """Seen on Fluxion 0.54."""
     state = instance(*MOVING, last_rank=LastRank.DEFER, release_after=0, fluxion=True, has_off_node=RABBIT)
     state = ran(state, *state.decide(), Completed(1, R), *job(EpilogFinish("e"), Free()))
     (clean,) = state.decide()
     after, _ = state.apply(clean)
-    assert broken_instance_rules(state, clean, after) == ("OffNodeFreed",)
+    assert broken_instance_rules(state, clean, after) == ["OffNodeFreed"]
     assert ran(after, SchedulerReload()).scheduler.off_node == frozenset()  # until it is loaded anew
 
 
+@pytest.mark.requirement("PR-36")
 def test_with_last_gives_the_off_node_part_back_early() -> None:
     state = instance(*MOVING, last_rank=LastRank.WITH_LAST, release_after=0, has_off_node=RABBIT)
     state, done = ran(state, *state.decide()), Completed(1, R)
-    assert broken_instance_rules(state, done, state.apply(done)[0]) == ("OffNodeHeld",)
+    assert broken_instance_rules(state, done, state.apply(done)[0]) == ["OffNodeHeld"]
 
 
 # -- what is refused --
 
 
+@pytest.mark.requirement("PR-22")
 def test_what_a_job_refuses_the_instance_refuses() -> None:
     state = instance(*UNMOUNTING)
     found = refused(state, JobEvent(1, PartialFree(IdSet("1"))))
@@ -245,9 +256,12 @@ def test_what_a_job_refuses_the_instance_refuses() -> None:
     assert ran(state, *job(Unknown("debug.x"))) == state
 
 
+@pytest.mark.requirement("PR-41")
 def test_what_is_not_free_is_not_granted() -> None:
     state = ran(instance(*UNMOUNTING), *job(Submit(), id_=2))
-    assert refused(state, JobEvent(2, Alloc(IdSet("3-4")))).code is InstanceCode.NotFree
+    found = refused(state, JobEvent(2, Alloc(IdSet("3-4"))))
+    assert found.code is InstanceCode.NotFree
+    assert str(found).startswith("NotFree: job 2 is granted rank 3")
 
 
 def test_housekeeping_completes_where_it_runs() -> None:
@@ -255,8 +269,11 @@ def test_housekeeping_completes_where_it_runs() -> None:
     assert refused(state, Completed(1, IdSet("0"))).code is InstanceCode.NotRunning
     assert refused(state, Completed(7, IdSet("0"))).code is InstanceCode.NotRunning
     assert refused(state, TimerExpired(7)).code is InstanceCode.TimerOff
+    state = ran(state, *job(PartialFree(IdSet("0,2"))))
+    assert refused(state, Completed(1, IdSet("0"), failed=IdSet("2"))).code is InstanceCode.NotCompleted
 
 
+@pytest.mark.requirement("PR-41")
 def test_an_instance_that_contradicts_itself_is_refused() -> None:
     member = Member(reduce(apply, UNMOUNTING, Job()), Housekeeping(running=IdSet("0")))
     state = Instance(Settings(release_after=0), {1: member})
@@ -267,10 +284,13 @@ def test_an_instance_that_contradicts_itself_is_refused() -> None:
 # -- a scheduler without partial-ok --
 
 
+@pytest.mark.requirement("PR-39")
 def test_without_partial_ok_early_release_is_off() -> None:
     state = instance(*UNMOUNTING, release_after=0, partial_ok=False)
     assert state.decide() == ()
-    assert refused(state, JobEvent(1, PartialFree(IdSet("0")))).code is InstanceCode.NoPartialOk
+    found = refused(state, JobEvent(1, PartialFree(IdSet("0"))))
+    assert (found.code, found.ranks) == (InstanceCode.NoPartialOk, IdSet("0"))
+    assert str(found).startswith("NoPartialOk: job 1 gives rank 0 back early")
     state = ran(state, *job(EpilogFinish("e"), Free()))
     assert outputs(state, Completed(1, IdSet("0"))) == []  # as if release_after were not set
     state = ran(state, Completed(1, IdSet("0")), SchedulerReload())
@@ -278,6 +298,7 @@ def test_without_partial_ok_early_release_is_off() -> None:
     assert outputs(state, Completed(1, IdSet("1-3"))) == [SchedFree(1, R, True)]
 
 
+@pytest.mark.requirement("PR-45")
 def test_without_partial_ok_a_half_freed_job_cannot_come_back() -> None:
     log = [*UNMOUNTING, PartialFree(IdSet("0,2"))]
     with pytest.raises(InstanceError, match=r"^NoPartialOk: job 1 gives ranks 0,2 back early"):
@@ -289,12 +310,14 @@ def test_without_partial_ok_a_half_freed_job_cannot_come_back() -> None:
 # -- reload and restart --
 
 
+@pytest.mark.requirement("PR-37", "PR-38")
 def test_reload_tells_what_housekeeping_has_given_back() -> None:
     state = ran(instance(*UNMOUNTING, release_after=0), *job(PartialFree(IdSet("0,2"))), Completed(1, IdSet("2")))
     assert outputs(state, SchedulerReload()) == [Hello((HelloResponse(1, R, IdSet("2")),))]
     assert ran(state, SchedulerReload()) == state
 
 
+@pytest.mark.requirement("PR-43")
 def test_after_a_restart_all_that_was_handed_over_is_free() -> None:
     state = ran(instance(*UNMOUNTING, release_after=60.0), *job(PartialFree(IdSet("0,2"))), Completed(1, IdSet("2")))
     assert outputs(state, Restart()) == [Hello((HelloResponse(1, R, IdSet("0,2")),))]
@@ -304,14 +327,17 @@ def test_after_a_restart_all_that_was_handed_over_is_free() -> None:
     assert refused(after, Completed(1, IdSet("0"))).code is InstanceCode.NotRunning
 
 
+@pytest.mark.requirement("PR-44")
 def test_after_a_restart_a_job_that_was_freed_has_nothing() -> None:
     log = [*UNMOUNTING, EpilogFinish("e"), Free()]
     after = ran(instance(*log, has_off_node=RABBIT), Restart())
     assert after.scheduler == Scheduler(has_off_node=RABBIT)
+    assert after.members[1].housekeeping == Housekeeping(freed=R, closing=True, final=True)
     assert after == rebuild({1: log}, after.settings)
     assert outputs(after, *job(Clean())) == []
 
 
+@pytest.mark.requirement("PR-24")
 def test_an_old_log_that_breaks_a_rule_does_not_come_back() -> None:
     with pytest.raises(ProtocolViolation, match=r"^ReleasedWhileReferenced"):
         rebuild({1: [*UNMOUNTING, Free()]}, Settings())
@@ -320,21 +346,32 @@ def test_an_old_log_that_breaks_a_rule_does_not_come_back() -> None:
 # -- a scheduler that drops jobs, and jobs that it never knew --
 
 
+@pytest.mark.requirement("PR-22")
 def test_a_job_that_the_scheduler_drops() -> None:
     state = instance(*UNMOUNTING, has_off_node=RABBIT)
     assert refused(state, JobEvent(1, SCHEDULER_RESTART)).code is Code.ResourcesLost
     state = ran(state, *job(PartialFree(IdSet("0,2")), EpilogFinish("e")))
     found = refused(state, JobEvent(1, SCHEDULER_RESTART))
     assert isinstance(found, ProtocolViolation)
-    assert (found.code, found.ranks) == (Code.ResourcesLost, IdSet("0,2"))
+    assert (found.code, found.event, found.ranks) == (Code.ResourcesLost, SCHEDULER_RESTART, IdSet("0,2"))
     assert str(found).endswith("took ranks 0,2 away, still in housekeeping")
-    state = ran(state, Completed(1, IdSet("0,2")), *job(SCHEDULER_RESTART))
+    state = ran(state, Completed(1, IdSet("0,2")))
+    assert outputs(state, *job(SCHEDULER_RESTART)) == []  # it is not told what it took
+    state = ran(state, *job(SCHEDULER_RESTART))
     assert state.scheduler == Scheduler(has_off_node=RABBIT)
     assert outputs(state, *job(Clean())) == []
     assert outputs(state, SchedulerReload()) == [Hello(())]
     assert ran(state, *job(CANCEL, SCHEDULER_RESTART)) == state
 
 
+@pytest.mark.requirement("PR-14")
+def test_what_was_freed_the_scheduler_cannot_take_away() -> None:
+    state = ran(instance(*UNMOUNTING), *job(EpilogFinish("e"), Free()))
+    assert ran(state, *job(SCHEDULER_RESTART)) == state
+    assert outputs(state, *job(SCHEDULER_RESTART), Completed(1, R)) == [SchedFree(1, R, True)]
+
+
+@pytest.mark.requirement("PR-42")
 def test_a_job_that_bypasses_the_scheduler() -> None:
     """It may have ranks of other jobs, and nobody else counts them."""
     bypass = [Submit(), Alloc(R, bypass=True), CANCEL, FINAL]
@@ -346,6 +383,8 @@ def test_a_job_that_bypasses_the_scheduler() -> None:
     restarted = ran(state, Restart())
     assert rebuild({1: UNMOUNTING, 2: bypass}, state.settings) == restarted
     assert state.members[2].books == NO_RANKS
+    freed = ran(state, *job(Free(), id_=2), Restart())
+    assert freed.members[2].housekeeping == Housekeeping()
     lost = ran(state, *job(SCHEDULER_RESTART, id_=2))
     assert lost.scheduler == state.scheduler
 
@@ -353,6 +392,7 @@ def test_a_job_that_bypasses_the_scheduler() -> None:
 # -- what the job manager decides --
 
 
+@pytest.mark.requirement("PR-18")
 def test_nothing_is_decided_while_an_epilog_start_is_queued() -> None:
     state = ran(instance(*UNMOUNTING), *job(Submit(), CANCEL, id_=2))
     assert {each.job for each in state.decide()} == {1, 2}
@@ -361,7 +401,7 @@ def test_nothing_is_decided_while_an_epilog_start_is_queued() -> None:
 
 def test_rules_have_the_names_of_the_specification() -> None:
     spec = (Path(__file__).parent.parent / "tla" / "Instance.tla").read_text()
-    names = [rule.__name__ for rule in (*INSTANCE_STATE_RULES, *INSTANCE_STEP_RULES)]
+    names = [*INSTANCE_STATE_RULES, *INSTANCE_STEP_RULES]
     assert len(names) == 7
     for name in names:
         assert re.search(rf"(?m)^{name} ==", spec), name

@@ -10,6 +10,8 @@ from partialrelease.cli import cli
 from partialrelease.instance_graph import several_jobs
 from partialrelease.state_graph import differences, graph_of_python, graph_of_tlc
 
+pytestmark = pytest.mark.slow  # TLC runs
+
 KEEP, DEFER, WITH_LAST = LastRank
 BOTH = frozenset({1, 2})
 SETTINGS = [  # settings, ranks, states, transitions; of two jobs with an epilog each
@@ -22,6 +24,7 @@ SETTINGS = [  # settings, ranks, states, transitions; of two jobs with an epilog
 ]
 
 
+@pytest.mark.requirement("PR-31", "PR-34", "PR-37", "PR-43")
 @pytest.mark.parametrize(("settings", "ranks", "states", "transitions"), SETTINGS)
 def test_state_graphs_are_equal(settings: Settings, ranks: int, states: int, transitions: int) -> None:
     machine = several_jobs(settings, ranks=ranks)
@@ -54,7 +57,7 @@ def test_another_hello_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_compare_compares_an_instance() -> None:
     done = CliRunner().invoke(cli, ["compare", "--jobs", "1", "--ranks", "1", "--release-after", "timer"])
     assert done.exit_code == 0, done.output
-    assert "jobs 1, ranks 1, epilogs 1, last rank keep: 22 events" in done.output
+    assert "jobs 1, ranks 1, epilogs 1, last rank keep, release after timer: 22 events" in done.output
     assert "The state graphs are equal." in done.output
 
 

@@ -25,6 +25,7 @@ from partialrelease import (
     Finish,
     Free,
     HelloResponse,
+    Housekeeping,
     IdSet,
     Instance,
     JobEvent,
@@ -46,6 +47,7 @@ from partialrelease import (
     broken_instance_rules,
     rebuild,
 )
+from partialrelease import housekeeping as housekeepings
 from partialrelease import instance as instances
 from partialrelease.instance import Completed, Input, Member
 
@@ -187,11 +189,10 @@ class Instances(RuleBasedStateMachine):
         return [job for job in jobs if not self.instance.member(job).job.allocation] if self.free() else []
 
     def grant(self, job: int, data: st.DataObject) -> None:
+        """Mostly ranks that are free; others are refused, but where the scheduler is not asked."""
         self.event(job, Submit())
-        if data.draw(st.integers(0, 9)) == 9:
-            self.event(job, Alloc(data.draw(some(RANKS)), bypass=True))
-        else:
-            self.event(job, Alloc(data.draw(some(self.free()))))
+        free, bypass = data.draw(st.sampled_from([(True, None)] * 8 + [(False, None), (False, True)]))
+        self.event(job, Alloc(data.draw(some(self.free() if free else RANKS)), bypass=bypass))
 
     def end(self, job: int, data: st.DataObject) -> None:
         """The job runs, and at its end an epilog starts."""
@@ -284,6 +285,8 @@ def is_found(breaks: str, choices: st.SearchStrategy[Settings]) -> None:
         run_state_machine_as_test(Planted, settings=hypothesis_settings(phases=[Generate.generate]))
 
 
+@pytest.mark.requirement("PR-29")
+@pytest.mark.slow
 def test_defer_on_fluxion() -> None:
     """With the last rank Fluxion forgets the job, and its off-node part is allocated for good."""
     is_found(
@@ -292,11 +295,15 @@ def test_defer_on_fluxion() -> None:
     )
 
 
+@pytest.mark.requirement("PR-30")
+@pytest.mark.slow
 def test_with_last_off_node() -> None:
     """The last rank takes the off-node part along, while an epilog still uses it."""
     is_found("OffNodeHeld", st.builds(Settings, st.just(LastRank.WITH_LAST), has_off_node=st.just(ALL_JOBS)))
 
 
+@pytest.mark.requirement("PR-40")
+@pytest.mark.slow
 def test_books_count_whole_r(monkeypatch: pytest.MonkeyPatch) -> None:
     """The job manager counts an active job's whole R, also what has gone back."""
 
@@ -308,12 +315,16 @@ def test_books_count_whole_r(monkeypatch: pytest.MonkeyPatch) -> None:
     is_found("AccountedOnce", SAFE)
 
 
+@pytest.mark.requirement("PR-38")
+@pytest.mark.slow
 def test_hello_frees_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a reload, what was handed over is called free while housekeeping still runs."""
     monkeypatch.setattr(instances, "free_in_hello", lambda member: member.job.released)
     is_found("ReferencedIsAllocated", SAFE)
 
 
+@pytest.mark.requirement("PR-37")
+@pytest.mark.slow
 def test_two_hellos(monkeypatch: pytest.MonkeyPatch) -> None:
     """One response for the active job and one for its housekeeping: the later replaces the earlier."""
 
@@ -330,6 +341,8 @@ def test_two_hellos(monkeypatch: pytest.MonkeyPatch) -> None:
     is_found("ReferencedIsAllocated", SAFE)
 
 
+@pytest.mark.requirement("PR-47")
+@pytest.mark.slow
 def test_old_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     """An older job manager skips `partial-free` when it restarts, and its hello names ranks of another job."""
 
@@ -341,7 +354,23 @@ def test_old_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     is_found("NoDoubleBooking", st.builds(Settings, st.sampled_from(LastRank), st.just(0)))
 
 
+@pytest.mark.requirement("PR-39")
+@pytest.mark.slow
 def test_no_partial_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     """Early release with a scheduler that cannot be told of it: after a reload it has the whole R again."""
     monkeypatch.setattr(instances, "early_release", lambda settings: True)
     is_found("NoDoubleBooking", st.builds(Settings, release_after=st.just(0), partial_ok=st.just(False)))
+
+
+@pytest.mark.requirement("PR-31")
+@pytest.mark.slow
+def test_free_at_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is handed over goes to the scheduler at once, while housekeeping still runs."""
+
+    def due(housekeeping: Housekeeping, release_after: float | None) -> tuple[IdSet, bool]:
+        ranks, final = at_the_right_time(housekeeping, release_after)
+        return ranks | housekeeping.running, final
+
+    at_the_right_time = housekeepings.due
+    monkeypatch.setattr(housekeepings, "due", due)
+    is_found("FreeAfterHousekeeping", SAFE)

@@ -95,6 +95,8 @@ def test_the_rules_hold_at_small_bounds(last_rank: str) -> None:
     hold_everywhere(one_job(2, 1, 1, LastRank(last_rank)))
 
 
+@pytest.mark.requirement("PR-05", "PR-09", "PR-10", "PR-12", "PR-13", "PR-14", "PR-15", "PR-16")
+@pytest.mark.slow
 def test_the_rules_hold_in_every_state_and_of_every_step() -> None:
     assert hold_everywhere(one_job(3, 2, 1)) > 170353  # transitions; here an event may be had in several ways
 
@@ -163,6 +165,7 @@ FAULTS: list[tuple[str, str, Step]] = [
 ]
 
 
+@pytest.mark.requirement("PR-09", "PR-10", "PR-12", "PR-13", "PR-14", "PR-15", "PR-16")
 @pytest.mark.parametrize(("rule", "fault", "step"), FAULTS, ids=[f"{rule}-{fault}" for rule, fault, _ in FAULTS])
 def test_each_rule_is_broken_by_a_fault(rule: str, fault: str, step: Step) -> None:
     machine = one_job(2, 1, 1)
@@ -191,6 +194,7 @@ RUNNING = (Submit(), Alloc(R), Start())
 DONE = (*RUNNING, Finish(), Release(final=True))
 
 
+@pytest.mark.requirement("PR-19")
 def test_a_job_manager_that_hands_nothing_over_before_the_end() -> None:
     job = reached(*DONE, EpilogStart("a", IdSet("0")))
     assert EarlyRelease(job)
@@ -200,6 +204,7 @@ def test_a_job_manager_that_hands_nothing_over_before_the_end() -> None:
     assert not EarlyRelease(evolve(kept, last_rank=LastRank.DEFER), posts_only(Free, Clean))
 
 
+@pytest.mark.requirement("PR-20")
 def test_a_job_manager_that_does_not_come_to_an_end() -> None:
     job = reached(*DONE, EpilogStart("a", IdSet("0")))
     assert EventuallyClean(job)
@@ -209,6 +214,7 @@ def test_a_job_manager_that_does_not_come_to_an_end() -> None:
     assert EventuallyClean(reached(Submit()), posts_only())
 
 
+@pytest.mark.requirement("PR-18")
 def test_a_job_manager_that_decides_while_an_epilog_start_is_queued() -> None:
     before = reached(*RUNNING, Release())
     after = effect(before, Finish())
@@ -220,6 +226,7 @@ def test_a_job_manager_that_decides_while_an_epilog_start_is_queued() -> None:
     )
 
 
+@pytest.mark.requirement("PR-05")
 def test_a_hand_over_that_is_not_in_the_log() -> None:
     log = [*DONE, EpilogStart("a", IdSet("0"))]
     job = reached(*log)
@@ -228,6 +235,7 @@ def test_a_hand_over_that_is_not_in_the_log() -> None:
     assert not ReplayIsState([*log, EpilogFinish("a")], job)
 
 
+@pytest.mark.slow
 def test_in_the_spec_too_a_replay_is_the_state_and_an_outcome_left_open_breaks_that(tmp_path: Path) -> None:
     config = spec_folder() / "Replay-keep.cfg"
     found = run(spec_folder() / "Replay.tla", config, options=["-deadlock"])

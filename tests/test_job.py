@@ -1,5 +1,7 @@
 """The rules of one job, an event at a time, in the order of the specification; then `decide` and `settle`."""
 
+import copy
+import pickle
 from functools import reduce
 from typing import Any
 
@@ -67,6 +69,7 @@ def refused(state: Job, event: Event) -> ProtocolViolation:
     """The violation that `event` is; `apply` says the same as `guard`."""
     found = guard(state, event)
     assert found is not None
+    assert found.event is event
     with pytest.raises(ProtocolViolation) as raised:
         apply(state, event)
     assert (raised.value.code, raised.value.message) == (found.code, found.message)
@@ -85,6 +88,7 @@ def drops(ranks: str, description: str = "a") -> Release:
 # -- before the allocation --
 
 
+@pytest.mark.requirement("PR-04")
 def test_a_job_begins_with_submit() -> None:
     assert job(Submit()).phase is Phase.NEW
     for event in (Validate(), Alloc(R), Unknown("debug.x"), Memo()):
@@ -94,6 +98,7 @@ def test_a_job_begins_with_submit() -> None:
     assert code(Job(), Malformed("submit", "no userid")) is Code.MalformedContext
 
 
+@pytest.mark.requirement("PR-04", "PR-21")
 @pytest.mark.parametrize(
     ("events", "phase"),
     [
@@ -122,6 +127,7 @@ def test_before_the_allocation_what_does_not_fit_the_phase_is_ignored(events: tu
 # -- alloc --
 
 
+@pytest.mark.requirement("PR-04", "PR-06")
 @pytest.mark.parametrize("before", [PENDING[:1], PENDING[:2], PENDING[:3], PENDING])
 def test_alloc_brings_a_job_of_any_phase_to_run_and_asks_for_its_start(before: tuple[Event, ...]) -> None:
     state = job(*before, Alloc(R))
@@ -131,12 +137,14 @@ def test_alloc_brings_a_job_of_any_phase_to_run_and_asks_for_its_start(before: t
     assert state.releasable == NO_RANKS
 
 
+@pytest.mark.requirement("PR-04")
 def test_a_grant_that_crossed_a_cancel_is_held_in_cleanup() -> None:
     state = job(*PENDING, CANCEL, Alloc(R))
     assert (state.phase, state.held, state.exec, state.releasable) == (Phase.CLEANUP, R, Exec.IDLE, R)
     assert job(*PENDING, CANCEL, Alloc(R), Free(), Clean()).phase is Phase.INACTIVE
 
 
+@pytest.mark.requirement("PR-04")
 def test_alloc_comes_once_and_with_ranks() -> None:
     assert code(job(*ALLOCATED), Alloc(R)) is Code.WrongPhase
     assert code(job(*DONE, Free()), Alloc(R)) is Code.WrongPhase
@@ -148,9 +156,10 @@ def test_alloc_comes_once_and_with_ranks() -> None:
 # -- prolog --
 
 
+@pytest.mark.requirement("PR-06", "PR-11")
 def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> None:
     state = job(*ALLOCATED, PrologStart("p"), PrologStart("q"))
-    assert (state.exec, state.referenced) == (Exec.IDLE, R)
+    assert (state.exec, state.exec_ranks, state.referenced) == (Exec.IDLE, NO_RANKS, R)
     assert code(state, Start()) is Code.WrongPhase
     assert [str(holder) for holder in refused(state, Start()).holders] == ["prolog 'p'", "prolog 'q'"]
     state = apply(state, PrologFinish("p"))
@@ -159,12 +168,14 @@ def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> N
     assert (state.exec, state.exec_ranks) == (Exec.REQUESTED, R)
 
 
+@pytest.mark.requirement("PR-04")
 def test_a_prolog_before_the_allocation_references_all_of_it() -> None:
     state = job(*PENDING, PrologStart("p"), Alloc(R))
     assert (state.referenced, state.exec) == (R, Exec.IDLE)
     assert state.actions[0].ranks == R
 
 
+@pytest.mark.requirement("PR-08")
 def test_a_prolog_goes_by_its_description_and_comes_before_start() -> None:
     state = job(*ALLOCATED, PrologStart("p"))
     assert code(state, PrologStart("p")) is Code.DuplicateHolder
@@ -175,6 +186,7 @@ def test_a_prolog_goes_by_its_description_and_comes_before_start() -> None:
     assert (late.exec, len(late.actions)) == (Exec.RUNNING, 1)
 
 
+@pytest.mark.requirement("PR-07", "PR-11")
 def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_system_owes_nothing() -> None:
     state = job(*ALLOCATED, PrologStart("p"), CANCEL)
     assert (state.phase, state.exec, state.referenced) == (Phase.CLEANUP, Exec.IDLE, R)
@@ -189,6 +201,7 @@ def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_syste
 # -- start, finish --
 
 
+@pytest.mark.requirement("PR-04")
 def test_start_makes_the_exec_system_a_holder_of_all_ranks() -> None:
     state = job(*RUNNING)
     assert [(str(holder), holder.ranks) for holder in state.holders] == [("the exec system", R)]
@@ -197,6 +210,7 @@ def test_start_makes_the_exec_system_a_holder_of_all_ranks() -> None:
     assert effect(state, Start()) == state
 
 
+@pytest.mark.requirement("PR-11")
 def test_start_needs_a_request() -> None:
     assert code(job(*PENDING), Start()) is Code.WrongPhase
     assert code(job(*PENDING, CANCEL, Alloc(R)), Start()) is Code.WrongPhase
@@ -211,6 +225,7 @@ def test_a_job_may_start_after_a_fatal_exception() -> None:
     assert job(*ALLOCATED, CANCEL, Start(), Finish(), FINAL, Free(), Clean()).phase is Phase.INACTIVE
 
 
+@pytest.mark.requirement("PR-04")
 def test_finish_opens_the_gate() -> None:
     state = job(*FINISHED)
     assert (state.phase, state.gate_open, state.releasable) == (Phase.CLEANUP, True, NO_RANKS)
@@ -223,6 +238,7 @@ def test_finish_opens_the_gate() -> None:
 # -- exception --
 
 
+@pytest.mark.requirement("PR-07")
 def test_a_fatal_exception_leaves_the_exec_system_owing_its_final_release() -> None:
     state = job(*ALLOCATED, CANCEL)
     assert (state.phase, state.exec, state.gate_open) == (Phase.CLEANUP, Exec.REQUESTED, False)
@@ -233,6 +249,7 @@ def test_a_fatal_exception_leaves_the_exec_system_owing_its_final_release() -> N
     assert job(*ALLOCATED, CANCEL, Release(R, True), Free(), Clean()).phase is Phase.INACTIVE
 
 
+@pytest.mark.requirement("PR-04")
 def test_scheduler_restart_takes_the_allocation_away() -> None:
     state = job(*DONE, EpilogStart("a", NO_RANKS), SCHEDULER_RESTART)
     assert (state.held, state.released, state.lost) == (NO_RANKS, NO_RANKS, R)
@@ -244,6 +261,7 @@ def test_scheduler_restart_takes_the_allocation_away() -> None:
     assert job(*DONE, Free(), SCHEDULER_RESTART).released == R
 
 
+@pytest.mark.requirement("PR-22", "PR-24")
 def test_losing_referenced_ranks_is_reported() -> None:
     state = job(*RUNNING)
     found = refused(state, SCHEDULER_RESTART)
@@ -257,6 +275,7 @@ def test_losing_referenced_ranks_is_reported() -> None:
 # -- release --
 
 
+@pytest.mark.requirement("PR-04")
 def test_the_exec_system_gives_ranks_back_in_parts() -> None:
     state = job(*RUNNING, Release(IdSet("0")))
     assert (state.referenced, state.held, state.releasable) == (IdSet("1-3"), R, NO_RANKS)
@@ -268,6 +287,7 @@ def test_the_exec_system_gives_ranks_back_in_parts() -> None:
     assert apply(state, Release(NO_RANKS)) == state
 
 
+@pytest.mark.requirement("PR-04")
 def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None:
     assert job(*DONE).exec is Exec.DONE
     assert job(*FINISHED, Release(IdSet("0"), True)).exec is Exec.DONE
@@ -281,6 +301,7 @@ def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None
     assert apply(too_early, Finish()) == job(*DONE)
 
 
+@pytest.mark.requirement("PR-02")
 def test_an_epilog_gives_ranks_back_in_parts() -> None:
     state = job(*DONE, EpilogStart("a"), EpilogStart("b", IdSet("0")), drops("0-1"))
     assert (state.referenced, state.releasable) == (IdSet("0,2-3"), IdSet("1"))
@@ -292,6 +313,7 @@ def test_an_epilog_gives_ranks_back_in_parts() -> None:
     assert code(state, Release(IdSet("0"), True, "a")) is Code.MalformedContext
 
 
+@pytest.mark.requirement("PR-24")
 def test_of_two_references_of_one_description_that_one_gives_which_has_the_ranks() -> None:
     twice = effect(job(*DONE, EpilogStart("a")), EpilogStart("a"))
     once_given = apply(twice, drops("0"))
@@ -300,6 +322,13 @@ def test_of_two_references_of_one_description_that_one_gives_which_has_the_ranks
     assert [str(holder.ranks) for holder in both_given.actions] == ["1-3", "1-3"]
     assert code(both_given, drops("0")) is Code.NotHeld
     assert [str(h.ranks) for h in apply(both_given, EpilogFinish("a")).actions] == ["1-3"]
+
+
+def test_of_several_references_of_one_description_the_oldest_that_has_the_ranks_gives_them_or_else_the_oldest() -> None:
+    twice = effect(job(*DONE, EpilogStart("a", IdSet("0"))), EpilogStart("a", IdSet("0-1")))
+    assert [str(holder.ranks) for holder in apply(twice, drops("0")).actions] == ["", "0-1"]
+    assert refused(twice, drops("0-2")).ranks == IdSet("1-2")
+    assert [str(holder.ranks) for holder in effect(twice, drops("0-2")).actions] == ["", "0-1"]
 
 
 def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
@@ -312,6 +341,7 @@ def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
 # -- epilog-start, epilog-finish --
 
 
+@pytest.mark.requirement("PR-01")
 @pytest.mark.parametrize(
     ("ranks", "referenced"),
     [(None, R), (ALL_RANKS, R), (NO_RANKS, NO_RANKS), (IdSet("0"), IdSet("0")), (IdSet("1-2"), IdSet("1-2"))],
@@ -324,6 +354,7 @@ def test_an_epilog_references_what_it_says_and_all_that_is_held_if_it_says_nothi
     assert apply(state, EpilogFinish("a")).referenced == NO_RANKS
 
 
+@pytest.mark.requirement("PR-01", "PR-10")
 def test_all_means_all_that_are_held_now() -> None:
     state = job(*DONE, EpilogStart("a", IdSet("3")), PartialFree(IdSet("0-2")), EpilogStart("late"))
     assert state.referenced == IdSet("3")
@@ -331,6 +362,7 @@ def test_all_means_all_that_are_held_now() -> None:
     assert effect(state, EpilogStart("x", IdSet("2-3"))).actions[-1].ranks == IdSet("3")
 
 
+@pytest.mark.requirement("PR-01")
 def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> None:
     pending = job(*PENDING, CANCEL, EpilogStart("a"), EpilogStart("b", NO_RANKS))
     assert (pending.referenced, pending.actions[0].ranks) == (NO_RANKS, ALL_RANKS)
@@ -344,6 +376,7 @@ def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> 
     assert [str(holder.ranks) for holder in granted.actions] == ["0-3", ""]
 
 
+@pytest.mark.requirement("PR-08")
 def test_holders_are_matched_by_description() -> None:
     state = job(*DONE, EpilogStart("a"))
     assert code(state, EpilogStart("a", NO_RANKS)) is Code.DuplicateHolder
@@ -356,6 +389,7 @@ def test_holders_are_matched_by_description() -> None:
 # -- partial-free, free --
 
 
+@pytest.mark.requirement("PR-03", "PR-12", "PR-14")
 def test_partial_free_hands_over_what_nobody_references() -> None:
     state = job(*DONE, EpilogStart("a", IdSet("0")), PartialFree(IdSet("1,3")))
     assert (state.held, state.released, state.releasable) == (IdSet("0,2"), IdSet("1,3"), IdSet("2"))
@@ -369,6 +403,7 @@ def test_partial_free_hands_over_what_nobody_references() -> None:
     assert code(job(*DONE, EpilogStart("a", NO_RANKS), last_rank="defer"), PartialFree(ALL_RANKS)) is Code.NotHeld
 
 
+@pytest.mark.requirement("PR-13", "PR-23")
 def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
     state = job(*RUNNING, CANCEL, EpilogStart("a", NO_RANKS), Release(IdSet("0")))
     assert code(state, PartialFree(IdSet("0"))) is Code.GateClosed
@@ -378,6 +413,7 @@ def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
     assert "in RUN" in refused(job(*ALLOCATED), Free()).message
 
 
+@pytest.mark.requirement("PR-28")
 @pytest.mark.parametrize(("last_rank", "free"), [("keep", False), ("defer", True), ("with-last", True)])
 def test_the_last_rank_may_go_as_the_setting_says(last_rank: str, free: bool) -> None:
     state = job(*DONE, EpilogStart("a", NO_RANKS), last_rank=LastRank(last_rank))
@@ -387,6 +423,7 @@ def test_the_last_rank_may_go_as_the_setting_says(last_rank: str, free: bool) ->
     assert guard(state, PartialFree(IdSet("1-3"))) is None
 
 
+@pytest.mark.requirement("PR-14", "PR-15")
 def test_free_hands_over_the_rest_once_and_last() -> None:
     state = job(*DONE, EpilogStart("a"), drops("0"), PartialFree(IdSet("0")), EpilogFinish("a"), Free())
     assert (state.held, state.released, state.closed) == (NO_RANKS, R, True)
@@ -395,6 +432,7 @@ def test_free_hands_over_the_rest_once_and_last() -> None:
     assert code(job(*PENDING, CANCEL), Free()) is Code.WrongPhase
 
 
+@pytest.mark.requirement("PR-12", "PR-15")
 def test_free_while_referenced_or_while_a_holder_is_active_on_no_rank() -> None:
     assert code(job(*FINISHED), Free()) is Code.ReleasedWhileReferenced
     assert code(job(*DONE, EpilogStart("a", NO_RANKS)), Free()) is Code.FreeWhileActive
@@ -410,6 +448,7 @@ def test_free_while_referenced_or_while_a_holder_is_active_on_no_rank() -> None:
 # -- clean, and what comes after --
 
 
+@pytest.mark.requirement("PR-16")
 def test_clean_needs_everything_gone() -> None:
     assert job(*DONE, Free(), Clean()).phase is Phase.INACTIVE
     assert job(*PENDING, CANCEL, Clean()).phase is Phase.INACTIVE
@@ -421,6 +460,7 @@ def test_clean_needs_everything_gone() -> None:
     assert code(job(*RUNNING), Clean()) is Code.WrongPhase
 
 
+@pytest.mark.requirement("PR-16", "PR-23")
 @pytest.mark.parametrize(
     "event", [Submit(), Clean(), Free(), Memo(), Unknown("debug.x"), CANCEL, Malformed("free", "")]
 )
@@ -430,6 +470,7 @@ def test_nothing_follows_inactive(event: Event) -> None:
     assert effect(ended, event) == ended
 
 
+@pytest.mark.requirement("PR-22", "PR-25")
 def test_a_malformed_event_is_refused_and_taken_for_what_it_meant() -> None:
     state = job(*DONE)
     assert code(state, Malformed("free", "its context is not empty", Free())) is Code.MalformedContext
@@ -437,16 +478,273 @@ def test_a_malformed_event_is_refused_and_taken_for_what_it_meant() -> None:
     assert effect(state, Malformed("epilog-finish", "no description")) == state
 
 
+# -- what a violation says --
+
+
+@pytest.mark.parametrize(
+    ("events", "event", "code", "message", "ranks", "holders"),
+    [
+        ((), Memo(), Code.WrongPhase, "memo comes first: a job begins with submit", "", []),
+        (PENDING, Submit(), Code.WrongPhase, "a second submit: a job is submitted once, by its first event", "", []),
+        (
+            (*DONE, Free(), Clean()),
+            Memo(),
+            Code.AfterInactive,
+            "memo after the job became INACTIVE: nothing may follow",
+            "",
+            [],
+        ),
+        (
+            DONE,
+            Malformed("free", "its context is not empty"),
+            Code.MalformedContext,
+            "its context is not empty (RFC 21)",
+            "",
+            [],
+        ),
+        (PENDING, Alloc(NO_RANKS), Code.MalformedContext, "alloc: R has no ranks (RFC 20)", "", []),
+        (ALLOCATED, Alloc(IdSet("7")), Code.WrongPhase, "a second alloc: the job has its allocation already", "7", []),
+        (
+            (*ALLOCATED, PrologStart("p")),
+            PrologStart("p"),
+            Code.DuplicateHolder,
+            "prolog 'p' starts while another of that description is active: their ends cannot be told apart",
+            "",
+            ["prolog 'p'"],
+        ),
+        (RUNNING, PrologStart("p"), Code.WrongPhase, "prolog 'p' starts after the job has started", "", []),
+        (
+            PENDING,
+            PrologFinish("p"),
+            Code.UnknownHolder,
+            "prolog 'p' finishes but is not active (no prolog is active): it ends no hold",
+            "",
+            [],
+        ),
+        (
+            (*ALLOCATED, PrologStart("p"), PrologStart("q")),
+            PrologFinish("r"),
+            Code.UnknownHolder,
+            "prolog 'r' finishes but is not active (active: prolog 'p' and prolog 'q'): it ends no hold",
+            "",
+            ["prolog 'p'", "prolog 'q'"],
+        ),
+        (RUNNING, Start(), Code.WrongPhase, "the job has started already", "", []),
+        (
+            (*ALLOCATED, PrologStart("p")),
+            Start(),
+            Code.WrongPhase,
+            "the job starts although a prolog is active",
+            "",
+            ["prolog 'p'"],
+        ),
+        (PENDING, Start(), Code.WrongPhase, "the job starts although nothing is allocated", "", []),
+        ((*PENDING, CANCEL, Alloc(R)), Start(), Code.WrongPhase, "the job starts although nobody asked for it", "", []),
+        (PENDING, Finish(), Code.WrongPhase, "the job finishes, but it was not started", "", []),
+        (FINISHED, Finish(), Code.WrongPhase, "the job finishes, but it has finished already", "", []),
+        (
+            RUNNING,
+            SCHEDULER_RESTART,
+            Code.ResourcesLost,
+            "the scheduler restarted and took ranks 0-3 away, still in use by the exec system",
+            "0-3",
+            ["the exec system"],
+        ),
+        (
+            PENDING,
+            Release(IdSet("0")),
+            Code.WrongPhase,
+            "the exec system releases ranks, but it has not been asked to start the job",
+            "0",
+            [],
+        ),
+        (
+            DONE,
+            Release(IdSet("0")),
+            Code.WrongPhase,
+            "the exec system releases ranks, but it made its final release before",
+            "0",
+            [],
+        ),
+        (
+            (*RUNNING, CANCEL, EpilogStart("a")),
+            Release(IdSet("0"), True),
+            Code.WrongPhase,
+            "the exec system's final release comes before the job's finish",
+            "0",
+            ["the exec system"],
+        ),
+        (RUNNING, Release(IdSet("2-5")), Code.NotHeld, "the exec system does not hold ranks 4-5", "4-5", []),
+        (
+            (*DONE, EpilogStart("a")),
+            Release(IdSet("0"), True, "a"),
+            Code.MalformedContext,
+            "'final' is true: only the exec system's release can be final",
+            "",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a")),
+            drops("0", "b"),
+            Code.UnknownHolder,
+            "epilog 'b' releases ranks but is not active (active: epilog 'a'): it ends no hold",
+            "",
+            ["epilog 'a'"],
+        ),
+        (
+            (*DONE, EpilogStart("a", IdSet("0"))),
+            drops("0-2"),
+            Code.NotHeld,
+            "epilog 'a' does not hold ranks 1-2",
+            "1-2",
+            ["epilog 'a'"],
+        ),
+        (
+            (*DONE, EpilogStart("a")),
+            EpilogStart("a"),
+            Code.DuplicateHolder,
+            "epilog 'a' starts while another of that description is active: their ends cannot be told apart",
+            "",
+            ["epilog 'a'"],
+        ),
+        (RUNNING, EpilogStart("a"), Code.WrongPhase, "epilog 'a' starts in RUN, not in CLEANUP", "", []),
+        (DONE, EpilogStart("a", IdSet("3-4")), Code.NotHeld, "the job does not hold rank 4", "4", []),
+        (
+            DONE,
+            EpilogFinish("a"),
+            Code.UnknownHolder,
+            "epilog 'a' finishes but is not active (no epilog is active): it ends no hold",
+            "",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a")),
+            PartialFree(NO_RANKS),
+            Code.MalformedContext,
+            "partial-free: 'ranks' is empty",
+            "",
+            [],
+        ),
+        (
+            DONE,
+            PartialFree(IdSet("0")),
+            Code.WrongPhase,
+            "a partial-free although no holder is active: this is free's part",
+            "0",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a", IdSet("0-1")), EpilogStart("b", IdSet("2"))),
+            PartialFree(IdSet("1-2")),
+            Code.ReleasedWhileReferenced,
+            "ranks 1-2 handed over while still referenced by epilog 'a' and epilog 'b'",
+            "1-2",
+            ["epilog 'a'", "epilog 'b'"],
+        ),
+        (
+            (*DONE, EpilogStart("a", NO_RANKS)),
+            PartialFree(IdSet("3-4")),
+            Code.NotHeld,
+            "the job does not hold rank 4",
+            "4",
+            [],
+        ),
+        (
+            (*DONE, EpilogStart("a", NO_RANKS)),
+            PartialFree(R),
+            Code.LastRankFreed,
+            "a partial-free of ranks 0-3 leaves the job no rank while epilog 'a' is active; "
+            "with last_rank=keep one stays until free",
+            "0-3",
+            ["epilog 'a'"],
+        ),
+        (
+            (*RUNNING, CANCEL, EpilogStart("a", NO_RANKS), Release(IdSet("0"))),
+            PartialFree(IdSet("0")),
+            Code.GateClosed,
+            "rank 0 handed over before the exec system is done: the release gate is closed",
+            "0",
+            [],
+        ),
+        (PENDING, Free(), Code.WrongPhase, "the job is freed, but nothing is allocated", "", []),
+        ((*DONE, Free()), Free(), Code.WrongPhase, "the job is freed, but its allocation is over", "", []),
+        (
+            (*DONE, EpilogStart("a", NO_RANKS)),
+            Free(),
+            Code.FreeWhileActive,
+            "the job is freed while epilog 'a' is active, although on no rank",
+            "0-3",
+            ["epilog 'a'"],
+        ),
+        (ALLOCATED, Free(), Code.GateClosed, "ranks 0-3 handed over in RUN: the release gate is closed", "0-3", []),
+        (RUNNING, Clean(), Code.WrongPhase, "the job goes clean in RUN, not in CLEANUP", "", []),
+        (
+            FINISHED,
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although the exec system is active and ranks 0-3 are still held",
+            "0-3",
+            ["the exec system"],
+        ),
+        (
+            (*ALLOCATED, CANCEL),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although the exec system owes its final release and ranks 0-3 are still held",
+            "0-3",
+            [],
+        ),
+        (
+            (*PENDING, CANCEL, Alloc(IdSet("7"))),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although rank 7 is still held",
+            "7",
+            [],
+        ),
+    ],
+)
+def test_a_violation_says_what_is_wrong_with_which_ranks_and_who_is_concerned(
+    events: tuple[Event, ...], event: Event, code: Code, message: str, ranks: str, holders: list[str]
+) -> None:
+    found = refused(job(*events), event)
+    assert (found.code, found.message) == (code, message)
+    assert (str(found.ranks), [str(holder) for holder in found.holders]) == (ranks, holders)
+
+
+def test_a_violation_can_be_copied_and_pickled() -> None:
+    found = refused(job(*FINISHED), Free())
+    for again in (copy.copy(found), pickle.loads(pickle.dumps(found))):
+        assert vars(again) == vars(found)
+        assert str(again) == str(found)
+        assert again.args == (found.code, found.event, found.message)
+
+
 def test_messages_shorten_long_rank_sets() -> None:
     scattered = IdSet(range(0, 2000, 2))
     state = job(*PENDING, Alloc(scattered), Start())
-    assert "(1000 in all)" in refused(state, Free()).message
+    few = "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40"
+    assert refused(state, Free()).message.startswith(f"ranks {few},... (1000 in all) handed over ")
+    for ids, text in [
+        (
+            [*range(100, 130, 2), 1000],
+            "ranks 100,102,104,106,108,110,112,114,116,118,120,122,124,126,128,1000 handed over ",
+        ),
+        (
+            [*range(100, 130, 2), 10000],
+            "ranks 100,102,104,106,108,110,112,114,116,118,120,122,124,126,128,... (16 in all) ",
+        ),
+        ([*range(100, 128, 2), 1000, 1002], f"ranks {','.join(map(str, range(100, 128, 2)))},... (16 in all) "),
+    ]:
+        state = job(*PENDING, Alloc(IdSet(ids)), Start())
+        assert refused(state, Free()).message.startswith(text)
     assert "all ranks" in refused(job(*PENDING, Alloc(), Start()), Free()).message
 
 
 # -- decide, settle --
 
 
+@pytest.mark.requirement("PR-17", "PR-19")
 def test_decide_posts_partial_free_then_free_then_clean() -> None:
     state = job(*DONE, EpilogStart("a", IdSet("0")))
     assert decide(state) == PartialFree(IdSet("1-3"))
@@ -459,6 +757,7 @@ def test_decide_posts_partial_free_then_free_then_clean() -> None:
     assert decide(apply(state, Clean())) is None
 
 
+@pytest.mark.requirement("PR-17", "PR-28")
 def test_decide_keeps_the_lowest_rank_if_it_must_keep_one() -> None:
     off_node = (*DONE, EpilogStart("a", NO_RANKS))
     assert decide(job(*off_node)) == PartialFree(IdSet("1-3"))
@@ -466,6 +765,7 @@ def test_decide_keeps_the_lowest_rank_if_it_must_keep_one() -> None:
     assert decide(job(*off_node, last_rank=LastRank.DEFER)) == PartialFree(R)
 
 
+@pytest.mark.requirement("PR-18")
 def test_nothing_is_decided_before_cleanup_nor_while_an_epilog_start_is_queued() -> None:
     assert decide(job(*RUNNING)) is None
     state = job(*DONE)
@@ -474,6 +774,7 @@ def test_nothing_is_decided_before_cleanup_nor_while_an_epilog_start_is_queued()
     assert decide(state, [Memo(), EpilogFinish("a")]) == Free()
 
 
+@pytest.mark.requirement("PR-17", "PR-20", "PR-22")
 def test_settle_goes_as_far_as_the_job_manager_can() -> None:
     state, posted = settle(job(*DONE, EpilogStart("a", IdSet("0"))))
     assert (posted, state.held) == ((PartialFree(IdSet("1-3")),), IdSet("0"))

@@ -23,6 +23,8 @@ from partialrelease.counterexample import first_departure, to_entries
 from partialrelease.model_check import find_models
 from partialrelease.tlc import TraceState
 
+pytestmark = pytest.mark.slow  # TLC runs
+
 ROOT = Path(__file__).parent.parent
 MODELS = {model.name: model for model in find_models(tlc.spec_folder())}
 REJECTED = [name for name, model in MODELS.items() if model.expected]
@@ -80,7 +82,7 @@ def test_tlc_finds_what_it_must(checked: tuple[str, Path], name: str) -> None:
     expected, found, distinct, depth, seconds = rows(checked[0])[name]
     rule = MODELS[name].expected
     assert expected == found == (f"violates {rule}" if rule else "holds")
-    assert int(distinct.replace(",", "")) > 100
+    assert int(distinct.replace(",", "")) > 50
     assert int(depth) >= (5 if rule else 1)
     assert float(seconds) > 0
 
@@ -133,7 +135,7 @@ def test_where_no_event_is_wrong_the_step_that_leaves_the_rules_is_said(checked:
 
 
 def test_states_are_shown_as_what_changed(checked: tuple[str, Path]) -> None:
-    story = checked[0].partition("FreeWhileActive violates")[2].partition("GrowingReference")[0]
+    story = checked[0].partition("FreeWhileActive violates")[2].partition("FreeWithoutGate violates")[0]
     assert "  state 1\n" in story
     assert story.endswith("  state 6: FreeUnreferenced\n    released = {r1}\n    closed = TRUE\n    held = {}\n")
 

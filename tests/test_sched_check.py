@@ -56,6 +56,7 @@ def test_the_recorded_trace_breaks_no_rule_and_its_reloads_match() -> None:
     assert [job.job for job in jobs.values() if job.final is None] == [LEAKED]
 
 
+@pytest.mark.requirement("PR-33", "PR-34")
 def test_one_job_comes_back_in_four_disjoint_fragments_the_last_one_final() -> None:
     jobs, _ = check(blocks())
     job = jobs[HOUSEKEPT]
@@ -112,6 +113,7 @@ def edited(job: int, number: int, **changes: Any) -> list[Block]:
     return trace
 
 
+@pytest.mark.requirement("PR-33")
 def test_a_fragment_that_comes_twice_was_freed_twice() -> None:
     trace = blocks()
     first = frees(trace, HOUSEKEPT)[0]
@@ -119,6 +121,7 @@ def test_a_fragment_that_comes_twice_was_freed_twice() -> None:
     assert findings(trace) == [(HOUSEKEPT, "FreedTwice", "0")]
 
 
+@pytest.mark.requirement("PR-34")
 def test_a_final_free_that_comes_twice_is_one_after_final() -> None:
     trace = blocks()
     last = frees(trace, HOUSEKEPT)[-1]
@@ -149,6 +152,7 @@ def test_other_ranks_were_freed_twice_or_never_allocated_and_theirs_never_freed(
     assert findings(trace) == [(HOUSEKEPT, "FreedNotAllocated", "7")]
 
 
+@pytest.mark.requirement("PR-34")
 def test_a_job_without_a_final_free_has_no_final() -> None:
     trace = edited(HOUSEKEPT, 3, final=False)
     assert findings(trace) == [(HOUSEKEPT, "NoFinal", "3")]
@@ -165,6 +169,7 @@ def test_after_final_is_after_final_although_ranks_are_left() -> None:
     ]
 
 
+@pytest.mark.requirement("PR-33")
 def test_half_of_a_ranks_cores_are_a_split() -> None:
     trace = blocks()
     first = frees(trace, HOUSEKEPT)[0]
@@ -210,6 +215,7 @@ def test_the_job_that_has_the_core_too_is_named() -> None:
 # -- hellos --
 
 
+@pytest.mark.requirement("PR-38")
 def test_a_hello_that_says_free_what_comes_back_later_says_too_much() -> None:
     trace = blocks()
     hellos(trace, RELOADED)[1].payload["free"] = "0-1"
@@ -235,6 +241,7 @@ def test_a_hello_that_frees_ranks_that_were_never_the_jobs_says_too_much() -> No
     assert check(trace)[0][RELOADED].away == NO_RANKS
 
 
+@pytest.mark.requirement("PR-38")
 def test_a_hello_that_does_not_name_what_was_freed_says_too_little() -> None:
     trace = blocks()
     first_hello = next(block for block in trace if "hello" in block.topic)
@@ -253,6 +260,7 @@ def test_a_hello_that_does_not_name_what_was_freed_says_too_little() -> None:
     assert findings(trace) == [(RELOADED, "HelloWithoutPartialOk", "0")] * 2
 
 
+@pytest.mark.requirement("PR-37")
 def test_a_hello_that_leaves_a_job_out_misses_it() -> None:
     trace = blocks()
     trace.remove(hellos(trace, RELOADED)[1])
@@ -282,6 +290,7 @@ def test_a_hello_with_a_job_that_has_nothing_says_so() -> None:
     ]
 
 
+@pytest.mark.requirement("PR-37")
 def test_two_responses_for_one_job_are_one_too_many() -> None:
     trace = blocks()
     said = hellos(trace, RELOADED)[0]
@@ -374,6 +383,7 @@ def test_an_allocation_whose_r_is_not_said_is_checked_as_one_from_before_the_tra
     ]
 
 
+@pytest.mark.requirement("PR-34", "PR-35")
 def test_a_final_free_may_be_empty_with_defer() -> None:
     grant, free = AllocGrant(1, cores("0")), FreeRequest(1, cores("0"))
     assert codes(grant, free) == [(1, "NoFinal")]
@@ -573,6 +583,7 @@ EPILOG_TO_8 = after_life(
 )
 
 
+@pytest.mark.requirement("PR-33")
 @pytest.mark.parametrize(
     ("frees", "found"),
     [

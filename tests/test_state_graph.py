@@ -10,17 +10,15 @@ from click.testing import CliRunner
 from partialrelease import Clean, IdSet, LastRank, job
 from partialrelease.cli import cli
 from partialrelease.state_graph import (
-    Function,
-    Value,
     difference_lines,
     differences,
     graph_of_python,
     graph_of_tlc,
     one_job,
-    read_value,
-    show_value,
 )
 from partialrelease.tlc import TLCError
+
+pytestmark = pytest.mark.slow
 
 FIGURES = {  # states, transitions
     ("keep", (2, 1, 1)): (374, 5367),
@@ -30,6 +28,7 @@ FIGURES = {  # states, transitions
 }
 
 
+@pytest.mark.requirement("PR-04", "PR-22")
 @pytest.mark.parametrize(("last_rank", "size"), FIGURES)
 def test_state_graphs_are_equal(last_rank: str, size: tuple[int, int, int]) -> None:
     machine = one_job(*size, LastRank(last_rank))
@@ -123,29 +122,3 @@ def test_what_tlc_cannot_do_is_an_error_of_one_line() -> None:
         graph_of_tlc(evolve(one_job(1, 0, 0), events={"NoSuchAction": []}))
     assert "NoSuchAction" in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("TRUE", True),
-        ("-12", -12),
-        ('"a \\"b\\" \\\\"', 'a "b" \\'),
-        ("r1", "r1"),
-        ("{}", frozenset()),
-        ("{1, {2},\n {}}", frozenset({1, frozenset({2}), frozenset()})),
-        ("<< >>", Function()),
-        ('<<"a", {3}>>', Function({1: "a", 2: frozenset({3})})),
-        ("[ranks |-> {0}, early |-> FALSE]", Function({"ranks": frozenset({0}), "early": False})),
-        ('("a" :> 1 @@ 2 :> <<>>)', Function({"a": 1, 2: Function()})),
-    ],
-)
-def test_values_are_read_as_tlc_prints_them(text: str, value: Value) -> None:
-    assert read_value(text) == value
-    assert read_value(show_value(value)) == value
-
-
-@pytest.mark.parametrize("text", ["", "{1", "{1 2}", "1 2", "[a = 1]", "(1 :> 2, 3 :> 4)", "?", '"a', "{,}"])
-def test_what_is_no_value_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="TLA"):
-        read_value(text)

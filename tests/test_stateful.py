@@ -8,13 +8,15 @@ A failure shows the log that leads to it, in a form that ``partialrelease explai
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from functools import reduce
+from pathlib import Path
 from typing import Any, ClassVar
 
-from exercised import EXERCISED, LEGAL, missing, summary, table, unforeseen
+import pytest
+from attrs import evolve
+from exercised import EXERCISED, LEGAL, missing, table, unforeseen
+from hypothesis import Phase as Find
+from hypothesis import note, settings, target
 from hypothesis import strategies as st
-from hypothesis import target
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -30,6 +32,7 @@ from partialrelease import (
     NO_RANKS,
     Alloc,
     Clean,
+    Code,
     Depend,
     Entry,
     EpilogFinish,
@@ -55,26 +58,28 @@ from partialrelease import (
     Submit,
     Validate,
     apply,
+    check_entries,
     decide,
     effect,
     guard,
+    read_log,
     to_context,
     write_log,
 )
+from partialrelease import job as job_module
+from partialrelease.__main__ import main
+from partialrelease.invariants import STATE_RULES, STEP_RULES, EarlyRelease, ReplayIsState
 from partialrelease.strategies import DESCRIPTIONS, idsets, probes, subsets
 
+FEW = 4  # holders, up to which the rules look at every order in which they may finish
 SMALL = 64  # ranks, up to which all kinds of events are tried in each state
 
-LIFE: list[Callable[[], Event]] = [
-    Submit,
-    Validate,
-    Depend,
-    Priority,
-    Alloc,
-    Start,
-    Finish,
-    lambda: Release(final=True),
-]
+SHORT = [Submit(), Alloc(), Finish(), Release(final=True), EpilogStart("off-node", NO_RANKS)]
+ORDINARY = [Submit(), Validate(), Depend(), Priority(), Alloc(), Start(), *SHORT[2:]]
+PROLOG = [Submit(), PrologStart("a"), *ORDINARY[1:5], PrologFinish("a"), Start(), Release(), *SHORT[2:]]
+CANCELLED = [Submit(), Alloc(), JobException("cancel", 0), EpilogStart("early", NO_RANKS), *SHORT[3:]]
+CROSSED = [Submit(), PrologStart("a"), JobException("cancel", 0), Alloc(), PrologFinish("a"), SHORT[4]]
+LIVES = [SHORT, ORDINARY, PROLOG, CANCELLED, CROSSED]
 
 
 class DisagreementError(AssertionError):
@@ -144,26 +149,17 @@ def differences(job: Job, oracle: Oracle) -> str:
 
 def broken_rules(before: Job, event: Event, after: Job, in_use: set[int]) -> list[str]:
     """The rules that a step breaks, by their names. ``in_use``: on what the oracle counts references."""
+    rules = STATE_RULES if len(after.holders) <= FEW else {"EarlyRelease": EarlyRelease}
+    broken = [name for name, rule in STEP_RULES.items() if not rule(before, event, after)]
+    broken += [name for name, rule in rules.items() if not rule(after)]
     new = after.released - before.released
-    over = after.phase is Phase.INACTIVE
-    kept = {(h.kind, h.description): h.ranks for h in before.actions}
-    shrunk = all(h.ranks <= kept.get((h.kind, h.description), h.ranks) for h in after.actions)
-    rules = {
-        "NoReleaseWhileReferenced": not in_use & set(new),
-        "ReleaseGate": not new or before.gate_open,
-        "ReferencesAreHeld": not after.allocation or all(h.ranks <= after.held for h in after.holders),
-        "ReleasedOnce": before.released <= after.released and new <= before.held and after.held.isdisjoint(new),
-        "FinalIsLast": (not after.closed or not after.held) and not (isinstance(event, Free) and before.holders),
-        "CleanIsLast": (not over or not (after.holders or after.held)) and before.phase is not Phase.INACTIVE,
-        "ReferencesShrink": shrunk and (before.exec is Exec.IDLE or after.exec_ranks <= before.exec_ranks),
-    }
-    return [name for name, holds in rules.items() if not holds]
+    return broken if in_use.isdisjoint(new) else ["NoReleaseWhileReferenced", *broken]
 
 
 class Life(RuleBasedStateMachine):
     """What may happen to one job."""
 
-    only_safety = False  # rather than that verdicts and states agree
+    counted = False  # whether what is exercised is
     goes_on = False  # after a violation, as who checks a log does
     probed: ClassVar[set[tuple[Job, bool]]] = set()  # states in which everything was tried, and all was well
 
@@ -174,14 +170,19 @@ class Life(RuleBasedStateMachine):
         self.queue: list[Event] = []  # what plugins have posted and the job manager has not applied yet
         self.must_see_all: list[Event] = []  # epilog-starts that were in it when the gate opened
 
-    @initialize(last_rank=st.sampled_from(LastRank), done=st.integers(0, 8), data=st.data())
-    def begin(self, last_rank: LastRank, done: int, data: st.DataObject) -> None:
-        """The first ``done`` events of an ordinary life: random events alone seldom bring a job far."""
+    @initialize(
+        last_rank=st.sampled_from([LastRank.KEEP, *LastRank]),
+        life=st.sampled_from(LIVES),
+        done=st.sampled_from([*range(12), 11, 11]),
+        ranks=idsets(min_size=1),
+    )
+    def begin(self, last_rank: LastRank, life: list[Event], done: int, ranks: IdSet) -> None:
+        """The first events of an ordinary or a short life: random events alone seldom bring a job far."""
         self.job = Job(last_rank)
         self.oracle = Oracle(last_rank.value)
-        for n in range(done):
-            life = LIFE[n]
-            self.step(Alloc(data.draw(idsets(min_size=1), "ranks")) if life is Alloc else life())
+        for event in life[:done]:
+            self.everything_can_be_tried()
+            self.step(Alloc(ranks) if isinstance(event, Alloc) else event)
 
     # -- a step, and what must be true of it --
 
@@ -204,7 +205,7 @@ class Life(RuleBasedStateMachine):
         self.log.append(event)
         if not self.goes_on and (rules := broken_rules(before, event, self.job, in_use)):
             self.fail(f"{', '.join(rules)} broken by {event}")
-        if not self.only_safety and (difference := differences(self.job, oracle)):
+        if difference := differences(self.job, oracle):
             self.fail(f"after {event}: {difference}")
         self.most_holders = max(self.most_holders, len(self.job.holders))
         self.most_runs = max(self.most_runs, sum(1 for _ in self.job.held.runs()))
@@ -224,9 +225,9 @@ class Life(RuleBasedStateMachine):
             after = apply(job, event)
         except ProtocolViolation as violation:
             code, after = violation.code.value, self.job
-        if not self.only_safety and not self.goes_on:
+        if self.counted:
             EXERCISED[event.name, job.phase.value, code or LEGAL] += 1
-        if code != predicted and not self.only_safety:
+        if code != predicted:
             self.fail(f"{event} is {code or LEGAL}, but the oracle says {predicted or LEGAL}", event)
         if (after is job) if code is None else (after is not job):
             changes_nothing = after == effect(job, event)
@@ -237,7 +238,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def everything_can_be_tried(self) -> None:
         key = self.job, self.goes_on
-        if self.only_safety or len(self.job.allocation) > SMALL or key in self.probed:
+        if len(self.job.allocation) > SMALL or key in self.probed:
             return
         for event in probes(self.job):
             entry, r = entry_of(event)
@@ -250,7 +251,7 @@ class Life(RuleBasedStateMachine):
         self.probed.add(key)
 
     def teardown(self) -> None:
-        if not self.goes_on and reduce(apply, self.log, Job(self.job.last_rank)) != self.job:
+        if not self.goes_on and not ReplayIsState(self.log, self.job):
             self.fail("ReplayIsState broken")
         target(float(self.most_holders), label="holders at a time")
         target(float(self.most_runs), label="runs of held ranks")
@@ -262,11 +263,16 @@ class Life(RuleBasedStateMachine):
     def go_on(self, data: st.DataObject) -> None:
         """Something that may happen, and changes something."""
         may = [e for e in probes(self.job) if guard(self.job, e) is None and effect(self.job, e) != self.job]
-        self.event(data.draw(st.sampled_from(may), "event"))
+        self.one_of(may, data)
 
     @rule(data=st.data())
     def anything(self, data: st.DataObject) -> None:
-        self.event(data.draw(st.sampled_from(probes(self.job)), "event"))
+        self.one_of(probes(self.job), data)
+
+    def one_of(self, events: list[Event], data: st.DataObject) -> None:
+        event = events[data.draw(st.integers(0, len(events) - 1))]  # `sampled_from` would hash them all
+        note(str(event))
+        self.event(event)
 
     @precondition(lambda self: not self.job.allocation)
     @rule(ranks=idsets())
@@ -323,6 +329,8 @@ class Life(RuleBasedStateMachine):
 class JobMachine(Life):
     """Violations change nothing."""
 
+    counted = True
+
 
 class CheckMachine(Life):
     """Violations happen: `check` goes on from what then is the case."""
@@ -332,6 +340,8 @@ class CheckMachine(Life):
 
 class ManagerMachine(Life):
     """A job, its manager, and the events that plugins have posted and the manager has not applied yet."""
+
+    counted = True
 
     def event(self, event: Event) -> None:
         if not isinstance(event, PartialFree | Free | Clean):  # those are the manager's own
@@ -385,20 +395,90 @@ class ManagerMachine(Life):
 
 
 def test_the_job_does_what_the_oracle_says() -> None:
-    run_state_machine_as_test(JobMachine)
+    run_state_machine_as_test(JobMachine, settings=at_least(40))
 
 
 def test_going_on_after_violations_leads_where_the_oracle_says() -> None:
-    run_state_machine_as_test(CheckMachine)
+    run_state_machine_as_test(CheckMachine, settings=at_least(25))
 
 
 def test_job_and_manager_do_what_the_oracle_says() -> None:
-    run_state_machine_as_test(ManagerMachine)
+    run_state_machine_as_test(ManagerMachine, settings=at_least(40))
+
+
+@pytest.mark.parametrize("last_rank", LastRank)
+@pytest.mark.parametrize("life", LIVES)
+def test_everything_that_can_be_tried_in_a_whole_life_is_what_the_oracle_says(
+    life: list[Event], last_rank: LastRank
+) -> None:
+    whole = [*life, EpilogFinish("early"), EpilogFinish("off-node"), Free(), Clean()]
+    for ranks in (IdSet("0"), IdSet("3,5-6")):
+        machine = JobMachine()
+        machine.begin(last_rank, whole, len(whole), ranks)
+        machine.everything_can_be_tried()
+        assert machine.job.phase is Phase.INACTIVE
+
+
+def at_least(examples: int) -> settings:
+    return settings(max_examples=max(examples, settings().max_examples))
 
 
 def test_every_event_in_every_phase_and_every_violation_was_exercised() -> None:
+    """By the tests above, counted. The table is printed with ``-v``."""
     if not EXERCISED:  # this test alone
-        run_state_machine_as_test(JobMachine)
+        test_the_job_does_what_the_oracle_says()
+        for life in (SHORT, ORDINARY, PROLOG, CANCELLED):
+            test_everything_that_can_be_tried_in_a_whole_life_is_what_the_oracle_says(life, LastRank.KEEP)
+        test_job_and_manager_do_what_the_oracle_says()
     assert missing() == [], table()
     assert unforeseen() == [], table()
-    assert summary()
+    assert {code.value for code in Code} | {LEGAL} == {what for _, _, what in EXERCISED}
+
+
+# -- what a failure looks like --
+
+
+def finishes_are_counted(job: Job, event: EpilogFinish) -> Job:
+    """Today's Flux: the finish of any epilog ends some hold."""
+    epilogs = [h for h in job.actions if h.kind is HolderKind.EPILOG]
+    return evolve(job, actions=tuple(h for h in job.actions if h is not epilogs[0])) if epilogs else job
+
+
+def any_epilog_is_active(job: Job, event: EpilogFinish) -> ProtocolViolation | None:
+    if any(h.kind is HolderKind.EPILOG for h in job.actions):
+        return None
+    return ProtocolViolation(Code.UnknownHolder, event, "no epilog is active")
+
+
+class FaultyJob(Life):
+    probed: ClassVar[set[tuple[Job, bool]]] = set()
+
+
+def test_a_planted_fault_is_shown_as_a_short_log_that_explain_reads(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Not the phase that explains, nor other faults: so it takes seconds.
+    look = settings(max_examples=500, stateful_step_count=15, database=None, derandomize=True)
+    short = settings(look, phases=[Find.generate, Find.shrink], report_multiple_bugs=False)
+    with monkeypatch.context() as planted:
+        planted.setitem(job_module._RULES, EpilogFinish, (any_epilog_is_active, finishes_are_counted))
+        with pytest.raises(
+            DisagreementError, match=r"EpilogFinish\(.*\) is legal, but the oracle says UnknownHolder"
+        ) as failure:
+            run_state_machine_as_test(FaultyJob, settings=short)
+    printed = str(failure.value).splitlines()[1:]
+    assert len(printed) <= 8
+    log = tmp_path / "log"
+    log.write_text("\n".join([*printed, ""]))
+
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("sys.argv", ["partialrelease", "explain", str(log)])
+    with pytest.raises(SystemExit):
+        main()
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "UnknownHolder" in out
+    (report,) = check_entries(read_log(str(log)))
+    assert [finding.violation.code.value for finding in report.findings] == ["UnknownHolder"]

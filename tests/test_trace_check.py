@@ -68,6 +68,8 @@ from partialrelease.trace_check import (
     traces,
 )
 
+pytestmark = pytest.mark.slow  # TLC runs
+
 DATA = Path(__file__).parent / "data"
 LOGS = DATA / "eventlogs"
 JOURNAL = DATA / "journal-1024-ranks.ndjson"

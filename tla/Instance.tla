@@ -76,22 +76,27 @@ Init ==
 (* What housekeeping gives to the scheduler, as soon as it may. *)
 
 (* A job's ranks may come back in parts only if a hello can tell the scheduler of such a job. *)
+\* PR-39
 InParts == PartialOk
 
+\* PR-39
 Policy == IF InParts THEN ReleaseAfter ELSE "unset"
 
 (* Every rank that will come has come, and has completed. *)
 Ends(h) == h.closing /\ h.running = {}
 
 (* What has completed goes at once, or when the time is over, or at the end. *)
+\* PR-32
 Goes(h) == IF Policy = "now" \/ h.timer = "expired" \/ Ends(h) THEN h.done ELSE {}
 
 (* The scheduler takes ranks, and with `final' the off-node part; but Fluxion not of a job that it has forgotten. *)
+\* PR-35
 Taken(belief, ranks, final) ==
   [allocated |-> belief.allocated \ ranks,
    offNode   |-> belief.offNode /\ (final => Fluxion /\ belief.allocated = {})]
 
 (* An event has made the job's housekeeping h; what may go to the scheduler goes, and with the end the timer stops. *)
+\* PR-34
 Flush(j, h) ==
   /\ hk' = [hk EXCEPT ![j] = [h EXCEPT !.done  = @ \ Goes(h),
                                      !.freed = @ \cup Goes(h),
@@ -101,7 +106,7 @@ Flush(j, h) ==
 
 (* The job manager hands ranks over to housekeeping. *)
 HandOver(j, ranks, last) ==
-  Flush(j, [hk[j] EXCEPT !.running = @ \cup ranks, !.closing = @ \/ last])
+  Flush(j, [hk[j] EXCEPT !.running = @ \cup ranks, !.closing = last])
 
 -----------------------------------------------------------------------------
 (* The events of a job. *)
@@ -192,6 +197,7 @@ Clean(j) ==
 (* Housekeeping. *)
 
 (* On some ranks the script has ended; with the first of them, the time until they go begins. *)
+\* PR-31
 Complete(j, ranks) ==
   /\ ranks # {}
   /\ ranks \subseteq hk[j].running
@@ -210,9 +216,11 @@ Expire(j) ==
 (* Reload and restart. *)
 
 (* What the hello says is free of a job: what its housekeeping has really given back, and no more. *)
+\* PR-38
 GivenBack(j, h) == h.freed
 
 (* One response for each job that has an allocation whose end was not sent, active or in housekeeping or both. *)
+\* PR-37, PR-44
 Hello(housekeeping) ==
   [j \in Jobs |->
     IF job[j].allocation # {} /\ ~housekeeping[j].final
@@ -226,6 +234,7 @@ Reload ==
   /\ UNCHANGED <<job, hk>>
 
 (* A job's housekeeping, as far as the job's log tells it: what was handed over is free. *)
+\* PR-43, PR-44
 Replayed(j) ==
   LET over == \/ job[j].closed
               \/ LastRank = "with-last" /\ job[j].allocation # {} /\ job[j].held = {}
@@ -266,6 +275,7 @@ Spec == Init /\ [][Next]_vars
 (* What must always hold. *)
 
 (* Each job is one that PartialRelease allows, whatever the others do, and whatever is reloaded or restarted. *)
+\* PR-05
 EachIsPartialRelease ==
   [][ \A j \in Jobs : [Job(j)!Next]_(Job(j)!vars) ]_vars
 
@@ -273,24 +283,29 @@ EachIsPartialRelease ==
 Books(j) == job[j].held \cup hk[j].running \cup hk[j].done
 
 (* No rank comes back to the scheduler before its script has ended; but a restart waits for none. *)
+\* PR-31
 FreeAfterHousekeeping ==
   [][ ~Restart => \A j \in Jobs : \A r \in sched[j].allocated \ sched'[j].allocated :
         r \in hk[j].done \/ \E ranks \in SUBSET Ranks : r \in ranks /\ Complete(j, ranks) ]_vars
 
 (* A rank goes to the scheduler at most once: then the job has it no more, nor ever again. *)
+\* PR-33
 ReleasedOnce ==
   [][ \A j \in Jobs : /\ hk[j].freed \subseteq hk'[j].freed
                       /\ hk'[j].freed \cap Books(j)' = {} ]_vars
 
 (* No rank has two jobs, as the scheduler believes. *)
+\* PR-41
 NoDoubleBooking ==
   \A j, k \in Jobs : j # k => sched[j].allocated \cap sched[k].allocated = {}
 
 (* What a job uses, or has in housekeeping, is allocated to it, as the scheduler believes. *)
+\* PR-41
 ReferencedIsAllocated ==
   \A j \in Jobs : Job(j)!Referenced \cup hk[j].running \cup hk[j].done \subseteq sched[j].allocated
 
 (* In the books each rank is one job's, once, and it is what the scheduler believes. *)
+\* PR-40
 AccountedOnce ==
   \A j \in Jobs : /\ Books(j) = sched[j].allocated
                   /\ \A k \in Jobs \ {j} : Books(j) \cap Books(k) = {}
@@ -298,6 +313,7 @@ AccountedOnce ==
                   /\ hk[j].running \cap hk[j].done = {}
 
 (* The off-node part is the job's until `free', and so while any holder that started before it is active. *)
+\* PR-36
 OffNodeHeld ==
   \A j \in OffNode : job[j].allocation # {} /\ ~job[j].closed => sched[j].offNode
 
@@ -332,10 +348,12 @@ EveryRankComesBack ==
   \A j \in Jobs : job[j].allocation # {} ~> sched[j].allocated = {}
 
 (* The off-node part of a job that has ended comes back. *)
+\* PR-36
 OffNodeFreed ==
   \A j \in Jobs : job[j].phase = "INACTIVE" ~> ~sched[j].offNode
 
 (* A job that was allocated or is in CLEANUP becomes INACTIVE, and every rank is freed. *)
+\* PR-20
 EventuallyClean ==
   \A j \in Jobs : job[j].phase \in {"RUN", "CLEANUP"} ~> job[j].phase = "INACTIVE" /\ hk[j].freed = job[j].allocation
 =============================================================================

@@ -38,6 +38,7 @@ Post(e, ranks) ==
   /\ UNCHANGED vars
 
 (* In CLEANUP a queued epilog-start is applied, or refused when the ranks that it names were lost. *)
+\* PR-22
 ApplyPosted(e) ==
   /\ phase = "CLEANUP"
   /\ e \in DOMAIN queued
@@ -46,12 +47,14 @@ ApplyPosted(e) ==
      \/ queued[e].ranks # All /\ ~(queued[e].ranks \subseteq held) /\ UNCHANGED vars
 
 (* What partial-free hands over: all that is releasable, but for one rank where one is to be kept (no matter which). *)
+\* PR-17
 ToHandOver ==
   IF LastRank = "keep" /\ Releasable = held
     THEN {held \ {kept} : kept \in held}
     ELSE {Releasable}
 
 (* With no epilog-start queued, the job manager does what there is to do: free, else clean, else partial-free. *)
+\* PR-17, PR-18
 Decide ==
   /\ DOMAIN queued = {}
   /\ \/ Free
@@ -72,6 +75,7 @@ ManagerSpec == ManagerInit /\ [][ManagerNext]_allVars
 
 (* An epilog-start for all ranks that was queued when the gate opened references the whole allocation, but for
    what was lost.  (The gate opens once, so that is one that was posted before; or applied before.) *)
+\* PR-18
 QueuedEpilogSeesAll ==
   [][ \A e \in DOMAIN queued \ DOMAIN queued' :
         queued[e].ranks = All /\ queued[e].early => allocation \ Lost \subseteq actions'[e] ]_allVars
@@ -100,12 +104,14 @@ HoldersFinish ==
 
 (* An unreferenced rank behind an open gate is handed over, even if no holder ever finishes (with `keep': all but one);
    unless a late epilog references it, or the scheduler takes it away. *)
+\* PR-19
 EarlyRelease ==
   \A r \in Ranks :
     r \in Releasable ~> \/ r \in released \cup Referenced \cup Lost
                         \/ LastRank = "keep" /\ held = {r}
 
 (* Of a job that was allocated or is in CLEANUP, every rank is handed over or lost, and it becomes INACTIVE. *)
+\* PR-20
 EventuallyClean ==
   phase \in {"RUN", "CLEANUP"} ~> phase = "INACTIVE" /\ held = {}
 

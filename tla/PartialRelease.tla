@@ -81,6 +81,7 @@ Add(action, ranks) == [a \in DOMAIN actions \cup {action} |-> IF a = action THEN
 Remove(action)     == [a \in DOMAIN actions \ {action} |-> actions[a]]
 Within(ranks)      == [a \in DOMAIN actions |-> actions[a] \cap ranks]
 
+\* PR-06
 RequestStart ==
   IF phase' = "RUN" /\ Prologs \cap DOMAIN actions' = {}
     THEN exec' = "requested" /\ execRanks' = held'
@@ -138,6 +139,7 @@ Reprioritize ==
   /\ UNCHANGED <<exec, execRanks, actions, allocation, held, released, closed>>
 
 (* All other events (`memo', an exception that is not fatal, an unknown name) change nothing. *)
+\* PR-21
 Other ==
   /\ Active
   /\ UNCHANGED vars
@@ -177,6 +179,7 @@ PrologFinish(p) ==
   /\ RequestStart
 
 (* The shells have started, as was requested, with no prolog active. *)
+\* PR-11
 Start ==
   /\ exec = "requested"
   /\ ActivePrologs = {}
@@ -208,6 +211,7 @@ SchedulerRestart ==
   /\ UNCHANGED <<exec, allocation, released>>
 
 (* The exec system drops ranks that it has; the final release ends it, and comes after `finish' if the job started. *)
+\* PR-07
 ExecRelease(ranks, final) ==
   /\ exec \in {"requested", "running", "finished"}
   /\ ranks # All => ranks \subseteq execRanks
@@ -221,6 +225,7 @@ ExecRelease(ranks, final) ==
 (* Epilogs, and the hand-overs. *)
 
 (* In CLEANUP an epilog references what it says of what is held: all of it (and what may still come), some, or none. *)
+\* PR-01
 EpilogStart(e, ranks) ==
   /\ phase = "CLEANUP"
   /\ e \notin DOMAIN actions
@@ -229,6 +234,7 @@ EpilogStart(e, ranks) ==
   /\ UNCHANGED <<phase, exec, execRanks, allocation, held, released, closed>>
 
 (* An active epilog drops held ranks that it references, and goes on (`release' with a description). *)
+\* PR-02
 Release(e, ranks) ==
   /\ e \in DOMAIN actions
   /\ ranks # All => ranks \subseteq actions[e] \cap held
@@ -242,6 +248,7 @@ EpilogFinish(e) ==
   /\ UNCHANGED <<phase, exec, execRanks, allocation, held, released, closed>>
 
 (* While a holder remains, releasable ranks are handed over; if the last rank is to be kept, not all that are held. *)
+\* PR-03
 PartialFree(ranks) ==
   /\ ~NoHolder
   /\ ranks # {}
@@ -301,6 +308,7 @@ Decided ==
   \/ Free
   \/ Clean
 
+\* PR-04
 Next ==
   \/ Reported
   \/ \E e \in Epilogs, ranks \in Choices : EpilogStart(e, ranks)
@@ -314,36 +322,43 @@ Spec == Init /\ [][Next]_vars
 HandedOver == released' \ released
 
 (* No rank is handed over while an active holder references it. *)
+\* PR-11, PR-12
 NoReleaseWhileReferenced ==
   [][ /\ \A a \in DOMAIN actions : actions[a] \cap HandedOver = {}
       /\ ExecIsHolder => execRanks \cap HandedOver = {} ]_vars
 
 (* Nothing is handed over before CLEANUP, nor between start request and `finish' (or the final release). *)
+\* PR-07, PR-13
 ReleaseGate ==
   [][ HandedOver # {} => phase = "CLEANUP" /\ exec \in {"idle", "finished", "done"} ]_vars
 
 (* A reference is only ever on ranks that the job still holds; before the allocation it is on none yet. *)
+\* PR-10
 ReferencesAreHeld ==
   /\ execRanks \subseteq held
   /\ allocation # {} => \A a \in DOMAIN actions : actions[a] \subseteq held
 
 (* A rank is handed over at most once: it was held, and never is again. *)
+\* PR-14
 ReleasedOnce ==
   [][ /\ HandedOver \subseteq held
       /\ released \subseteq released'
       /\ released' \cap held' = {} ]_vars
 
 (* The allocation ends once: by loss, or by `free' when no holder is active; after it the job holds nothing. *)
+\* PR-15
 FinalIsLast ==
   [][ /\ closed' /\ ~closed => held' = {} /\ (NoHolder \/ SchedulerRestart)
       /\ closed => closed' /\ held' = {} /\ HandedOver = {} ]_vars
 
 (* `clean' needs no active holder and nothing still held; INACTIVE has no exit. *)
+\* PR-16
 CleanIsLast ==
   [][ /\ phase # "INACTIVE"
       /\ phase = "CLEANUP" /\ phase' = "INACTIVE" => NoHolder /\ exec # "requested" /\ held = {} ]_vars
 
 (* No step grows a reference. *)
+\* PR-09
 ReferencesShrink ==
   [][ /\ \A a \in DOMAIN actions \cap DOMAIN actions' : actions'[a] \subseteq actions[a]
       /\ exec # "idle" => execRanks' \subseteq execRanks ]_vars
@@ -353,6 +368,7 @@ ReferencesShrink ==
    the bounds that were checked it holds of the reachable states and of no other.) *)
 
 (* What is allocated is held, handed over or, once that is over, lost. *)
+\* PR-28
 InvAllocation ==
   /\ held \cap released = {}
   /\ held \cup released \subseteq allocation

@@ -51,5 +51,6 @@ ReplaySpec == ReplayInit /\ [][ReplayNext]_<<vars, replayed>>
 -----------------------------------------------------------------------------
 
 (* State is a function of the log. *)
+\* PR-05
 ReplayIsState == replayed = vars
 =============================================================================

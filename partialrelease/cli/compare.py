@@ -48,18 +48,18 @@ def compare(
     every state, of every event that there is within the bounds. Needs the extra [tla]. Exit status: 0 they are equal, 1
     they differ, 2 no answer.
     """
-    bounds = f"ranks {ranks}, epilogs {epilogs}, last rank {last_rank}"
     if jobs is None:
         if release_after or no_partial_ok or fluxion:
             raise click.UsageError("--release-after, --no-partial-ok and --fluxion are of an instance: say --jobs too")
         prologs = 1 if prologs is None else prologs
-        return _compare(sg.one_job(ranks, epilogs, prologs, LastRank(last_rank)), f"{bounds}, prologs {prologs}")
+        bounds = f"ranks {ranks}, epilogs {epilogs}, prologs {prologs}, last rank {last_rank}"
+        return _compare(sg.one_job(ranks, epilogs, prologs, LastRank(last_rank)), bounds)
     if prologs is not None:
         raise click.UsageError("--prologs is of one job: an instance has none")
     release_after = release_after or "unset"
     off_node = frozenset(range(1, jobs + 1))
     settings = Settings(LastRank(last_rank), _RELEASE_AFTER[release_after], not no_partial_ok, fluxion, off_node)
-    bounds += f", jobs {jobs}, release after {release_after}"
+    bounds = f"jobs {jobs}, ranks {ranks}, epilogs {epilogs}, last rank {last_rank}, release after {release_after}"
     return _compare(several_jobs(settings, jobs, ranks, epilogs), bounds)
 
 

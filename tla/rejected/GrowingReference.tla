@@ -1,5 +1,6 @@
 -------------------------- MODULE GrowingReference --------------------------
 (* Rejected: a second epilog-start of an active epilog says anew what it references, also ranks that it had dropped. *)
+\* PR-09
 EXTENDS PartialRelease
 
 EpilogStartAgain(e, ranks) ==                                                   \* for EpilogStart

@@ -1,6 +1,7 @@
 ---------------------------- MODULE NoReleaseGate ----------------------------
 (* Rejected (design 6.3): in CLEANUP ranks are handed over as the exec system drops them, also while shells still die
    after a fatal exception.  An epilog that starts at `finish' never runs on these ranks. *)
+\* PR-13
 EXTENDS JobManager
 
 ReleasableInCleanup == IF phase = "CLEANUP" THEN held \ Referenced ELSE {}      \* for Releasable
