@@ -266,6 +266,7 @@ def test_after_no_answer_it_is_started_again() -> None:
 # -- the command --
 
 
+@pytest.mark.slow
 def test_the_command_passes_the_package_itself() -> None:
     done = run("--examples", "10", "--", *PYTHON)
     assert (done.return_value, done.stderr) == (0, "")
@@ -388,6 +389,7 @@ def build(compiler: list[str], tmp_path_factory: pytest.TempPathFactory) -> Call
     return build
 
 
+@pytest.mark.slow
 def test_the_implementation_in_c_conforms(build: Callable[[int], str]) -> None:
     began = time.monotonic()
     done = run("--", build(0))

@@ -149,6 +149,7 @@ def test_without_an_events_effect_a_vector_fails(kind: type[Event], monkeypatch:
     assert first_failure(VECTORS) is not None
 
 
+@pytest.mark.slow
 def test_tlc_makes_the_same_vectors_again() -> None:
     made = make_vectors()
     assert made.keys() == {path.name for path in vectors_folder().iterdir()}
