@@ -1,6 +1,5 @@
 """The line protocol: what is written is read again, and what is none of it is refused with a reason."""
 
-import os
 import re
 import subprocess
 import sys
@@ -38,15 +37,6 @@ def test_the_exchange_on_the_page_is_what_the_code_says() -> None:
     for (way, asked), (back, answered) in zip(lines[::2], lines[1::2], strict=True):
         assert (way, back) == (">", "<")
         assert job.ask(asked) == answered
-
-
-def test_the_command_on_the_page_prints_what_the_page_shows() -> None:
-    command, _, output = PAGE.partition("```console\n$ ")[2].partition("```")[0].partition("\n")
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        command, shell=True, check=False, capture_output=True, text=True, cwd=ROOT, env=env, timeout=60
-    )
-    assert (done.stdout, done.stderr) == (output, "")
 
 
 @given(legal_logs())
