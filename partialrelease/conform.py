@@ -92,8 +92,8 @@ class Process:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def stop(self) -> None:
-        """End it, and whatever it has started."""
+    def stop(self, patience: float = _MOMENT) -> None:
+        """End it, and whatever it has started; of itself it may end for so many seconds."""
         process, self._process, self._rest = self._process, None, b""
         if process is None:
             return
@@ -101,7 +101,7 @@ class Process:
         with contextlib.suppress(OSError):
             process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_MOMENT if process.poll() is None else 0)
+            process.wait(patience)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -122,7 +122,7 @@ class Process:
         try:
             answer = self._read(process, began + self.timeout + starting)
         except NoAnswerError:
-            self.stop()
+            self.stop(0)
             raise
         if not starting:
             self.slowest = max(self.slowest, time.monotonic() - began)
@@ -189,7 +189,7 @@ class Process:
             while data := os.read(process.stderr.fileno(), 1 << 16):
                 self.noise = (self.noise + data)[-_MOST_NOISE:]
         status = process.poll()
-        self.stop()
+        self.stop(0)
         if status is None:
             return "closed its standard output"
         if status < 0:

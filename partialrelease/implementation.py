@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 
+from .idset import IdSetError
 from .job import Job, ProtocolViolation, apply
-from .protocol import Answer, Queued, Request, Reset, answer_line, read_request, state_of
+from .protocol import Answer, GarbageError, Queued, Request, Reset, answer_line, read_request, state_of
 
 __all__ = ["Implementation", "serve"]
 
@@ -41,8 +42,13 @@ class Implementation:
 def serve(job: Implementation) -> None:
     """Answer until the end of standard input."""
     sys.stdin.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    for line in sys.stdin:
-        print(job.ask(line.rstrip("\n")), flush=True)
+    for number, line in enumerate(sys.stdin, 1):
+        try:
+            answer = job.ask(line.rstrip("\n"))
+        except (GarbageError, IdSetError) as error:
+            print(f"error: line {number}: {error}", file=sys.stderr)
+            sys.exit(2)
+        print(answer, flush=True)
 
 
 if __name__ == "__main__":

@@ -268,6 +268,7 @@ def test_after_no_answer_it_is_started_again() -> None:
 # -- the command --
 
 
+@pytest.mark.slow
 def test_the_command_passes_the_package_itself() -> None:
     done = run("--examples", "10", "--", *PYTHON)
     assert (done.return_value, done.stderr) == (0, "")
@@ -390,6 +391,7 @@ def build(compiler: list[str], tmp_path_factory: pytest.TempPathFactory) -> Call
     return build
 
 
+@pytest.mark.slow
 def test_the_implementation_in_c_conforms(build: Callable[[int], str]) -> None:
     began = time.monotonic()
     done = run("--", build(0))

@@ -1,6 +1,5 @@
 """The line protocol: what is written is read again, and what is none of it is refused with a reason."""
 
-import os
 import re
 import subprocess
 import sys
@@ -33,20 +32,11 @@ PAGE = (ROOT / "spec" / "protocol.md").read_text()
 
 def test_the_exchange_on_the_page_is_what_the_code_says() -> None:
     job = Implementation()
-    lines = re.findall(r"^([<>]) (.*)$", PAGE.partition("```text")[2].partition("```")[0], re.MULTILINE)
+    lines = re.findall(r"^([<>]) (.*)$", PAGE.partition("```\n")[2].partition("```")[0], re.MULTILINE)
     assert len(lines) > 12
     for (way, asked), (back, answered) in zip(lines[::2], lines[1::2], strict=True):
         assert (way, back) == (">", "<")
         assert job.ask(asked) == answered
-
-
-def test_the_command_on_the_page_prints_what_the_page_shows() -> None:
-    command, _, output = PAGE.partition("```console\n$ ")[2].partition("```")[0].partition("\n")
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        command, shell=True, check=False, capture_output=True, text=True, cwd=ROOT, env=env, timeout=60
-    )
-    assert (done.stdout, done.stderr) == (output, "")
 
 
 @given(legal_logs())
@@ -141,6 +131,20 @@ OK = "ok\tphase=RUN\theld=0\treleased="
 def test_what_is_no_answer_is_refused(line: str, why: str) -> None:
     with pytest.raises(GarbageError, match=why):
         read_answer(line)
+
+
+def test_what_the_package_cannot_read_it_says_and_ends() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "partialrelease.implementation"],
+        check=False,
+        capture_output=True,
+        text=True,
+        input="reset\tlast_rank=keep\nevent\talloc\tR=3-1\n",
+        timeout=60,
+    )
+    assert (done.returncode, len(done.stdout.splitlines())) == (2, 1)
+    assert done.stderr.startswith("error: line 2: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_while_an_epilog_start_is_queued_nothing_is_posted() -> None:

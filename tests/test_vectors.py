@@ -9,11 +9,12 @@ import pytest
 from attrs import evolve
 from hatchling.build import build_wheel
 
-from partialrelease import Code, Event, Job, Malformed, Unknown, apply, job
+from partialrelease import Alloc, Code, Event, Job, Malformed, Unknown, apply, job
+from partialrelease.conform import LONGEST_REQUEST
 from partialrelease.implementation import Implementation
 from partialrelease.job import guard
 from partialrelease.make_vectors import make_vectors
-from partialrelease.protocol import Queued
+from partialrelease.protocol import Queued, request_line
 from partialrelease.state_graph import events_of_one_job
 from partialrelease.vectors import INDEX, Vector, VectorsError, coverage, read_vectors, vectors_folder
 
@@ -31,6 +32,7 @@ def first_failure(vectors: list[Vector]) -> str | None:
     return None
 
 
+@pytest.mark.requirement("PR-04", "PR-17", "PR-18", "PR-21", "PR-22", "PR-23", "PR-26")
 def test_the_package_passes_every_vector() -> None:
     assert first_failure(VECTORS) is None
 
@@ -121,6 +123,14 @@ def test_of_the_state_graph_every_step_is_taken_and_every_refusal_tried(
 def _in_order(job_: Job) -> Job:
     """The order of actions is no matter."""
     return evolve(job_, actions=tuple(sorted(job_.actions, key=lambda action: (action.kind, action.description))))
+
+
+def test_the_vectors_are_as_the_protocol_says() -> None:
+    for vector in VECTORS:
+        for number, (request, answer) in enumerate(vector.exchanges, 1):
+            assert len(request_line(request).encode()) < LONGEST_REQUEST
+            assert answer.code != Code.ResourcesLost or number == len(vector.exchanges)
+            assert not (isinstance(request, Alloc) and request.ranks and request.ranks.max() > 62)
 
 
 def test_what_is_queued_matters_in_the_vectors() -> None:
