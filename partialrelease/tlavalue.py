@@ -22,7 +22,9 @@ class Function(frozenset[Any]):
         return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\S')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+# A string without an end takes all the rest, and is no value: to look for one at each quote takes too long.
+_TOKEN = re.compile(_STRING.pattern + r'|"[\s\S]*|-?\d+|\w+|<<|>>|\|->|:>|@@|\S')
 
 
 @cache
@@ -33,6 +35,8 @@ def read_value(text: str) -> Value:
         value = _read(tokens)
     except IndexError:
         raise ValueError(f"not a whole TLA+ value: {text}") from None
+    except RecursionError:
+        raise ValueError("nested too deeply for a TLA+ value") from None
     if tokens:
         raise ValueError(f"not one TLA+ value: {text}")
     return value
@@ -48,7 +52,7 @@ def _read(tokens: list[str]) -> Value:
         return Function(_items(tokens, _pair("|->"), ",", "]"))
     if token == "(":
         return Function(_items(tokens, _pair(":>"), "@@", ")"))
-    if token[0] == '"':
+    if _STRING.fullmatch(token):
         return re.sub(r"\\(.)", r"\1", token[1:-1])
     if token in ("TRUE", "FALSE"):
         return token == "TRUE"
