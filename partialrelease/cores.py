@@ -7,6 +7,7 @@ kept as rectangles, ids times ranks, so that it costs no more for many ranks or 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Final
 
 from attrs import define, field, frozen
@@ -33,11 +34,10 @@ class CoreSet:
         alike: dict[tuple[str, IdSet], IdSet] = {}
         for kind, ids, ranks in rows:
             alike[kind, ids] = alike.get((kind, ids), NO_RANKS) | ranks
-        cores = NO_CORES
-        for (kind, ids), ranks in alike.items():
-            if ids and ranks:
-                cores |= cls(((kind, ids, ranks),))
-        return cores
+        sets = [cls(((kind, ids, ranks),)) for (kind, ids), ranks in alike.items() if ids and ranks]
+        while len(sets) > 1:  # by halves: one by one takes long where hardly two are alike
+            sets = [a | b for a, b in zip_longest(sets[::2], sets[1::2], fillvalue=NO_CORES)]
+        return sets[0] if sets else NO_CORES
 
     @property
     def ranks(self) -> IdSet:

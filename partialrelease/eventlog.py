@@ -20,6 +20,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -58,11 +59,13 @@ _timestamp = attrgetter("timestamp")
 _EXPECTED: Final = 'a JSON entry such as {"timestamp":1552593348.07,"name":"free"} (RFC 18)'
 _EXPECTED_TEXT: Final = "a line of `flux job eventlog` such as 1552593348.07 finish status=0"
 
-_NESTING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_NESTING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)  # a string may be cut short
 COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TEXT_LINE: Final = re.compile(r"(\[[^\]\[{]*\]|[^\s\[]\S*) +(\S+)(?: (.*))?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]+)?", re.ASCII)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _OFFSET: Final = re.compile(r"\[ *([+-][0-9]{1,12}\.[0-9]+)\]", re.ASCII)
+_YEAR: Final = timedelta(days=366)  # the human form has no year: all are taken for 2000, which was a leap year
 _MINUTE: Final = re.compile(r"\[[A-Z][a-z]{2}[0-9]{2} [0-9]{2}:[0-9]{2}\]", re.ASCII)
 
 
@@ -70,7 +73,13 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_JSON_VALUE: Final = json.JSONDecoder(parse_constant=_no_constant)
+def _finite(number: str) -> float:
+    if math.isinf(value := float(number)):
+        raise ValueError(f"{number} is out of range")
+    return value
+
+
+_JSON_VALUE: Final = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
 class LogError(Exception):
@@ -320,6 +329,7 @@ class _LogReader:
                 yield self._maker.make(self._number, entry)
         elif line:
             time, name, context = self._text.read(line)
+            check_depth(line)
             if not raw.endswith(b"\n") and looks_cut_short(name):
                 raise BadLineError
             self._found = True
@@ -408,6 +418,7 @@ class TextReader:
 
     def __init__(self) -> None:
         self._first: datetime | None = None  # the first line's minute
+        self._years = 0  # since then
         self._minute: datetime | None = None  # the minute that `[  +0.013]` counts from
         self._base = 0.0  # that minute's time
         self._last = 0.0
@@ -437,16 +448,17 @@ class TextReader:
 
     def _time_of_minute(self, text: str) -> float:
         try:
-            minute = datetime.strptime(f"2000 {text}", "%Y [%b%d %H:%M]")  # 2000: the form has no year
+            minute = datetime.strptime(f"2000 {text}", "%Y [%b%d %H:%M]")
         except ValueError:
             raise BadLineError(f"not a date: {text!r}; expected {_EXPECTED_TEXT}") from None
         if self._first is None:
             self._first = minute
         elif self._minute is not None and minute < self._minute:
-            self._first -= timedelta(days=366)  # New Year; 2000 was a leap year
+            self._years += 1
         self._minute = minute
         # The seconds are not known, but no line is before the one above it.
-        self._base = max(self._last, (minute - self._first).total_seconds())
+        passed = minute - self._first + self._years * _YEAR
+        self._base = max(self._last, passed.total_seconds())
         self._last = self._base
         return self._base
 
@@ -466,6 +478,8 @@ def _text_context(text: str) -> dict[str, Any]:
             raise BadLineError(f"not key=value: {text[place : place + 40]!r}; expected {_EXPECTED_TEXT}")
         context[text[place:equals]] = value
         place = end + 1
+    if "\\u" in text and _SURROGATE.search(_compact(context)):
+        raise BadLineError(f"half of a surrogate pair is no text; expected {_EXPECTED_TEXT}")
     return context
 
 
@@ -477,11 +491,16 @@ def write_log(entries: Iterable[Entry], stream: TextIO, form: str = "json") -> N
 
     ``json`` and ``text`` are those of ``flux job eventlog``, ``human`` its ``-H`` (times in UTC, to be read again
     as offsets), ``journal`` an event a line with ``id`` and ``R``, ``native`` the job manager's own messages.
-    The journal forms need entries with a job id (``ValueError`` otherwise).
+    Raises ``ValueError`` where a form cannot say it: a journal's entry without a job id, a name that text cannot have.
     """
     write = FORMS[form]()
     for entry in entries:
         stream.write(write(entry) + "\n")
+
+
+# The names of events and keys that can be written as text.
+_NAME: Final = re.compile(r"[^\s\0-\x1f\x7f]+")
+_KEY: Final = re.compile(r"[^=\0-\x1f\x7f]+")
 
 
 def _object(entry: Entry) -> dict[str, Any]:
@@ -513,9 +532,10 @@ def _id(entry: Entry) -> int:
 
 
 def _r(entry: Entry) -> dict[str, Any]:
-    if not isinstance(entry.event, Alloc) or entry.event.ranks == ALL_RANKS:
+    event = entry.event.meant if isinstance(entry.event, Malformed) else entry.event
+    if not isinstance(event, Alloc) or event.ranks == ALL_RANKS:
         return {}
-    resources = entry.resources or ResourceSet(entry.event.ranks)
+    resources = entry.resources or ResourceSet(event.ranks)
     return {"R": resources.to_json()}
 
 
@@ -525,6 +545,10 @@ def _write_text(entry: Entry) -> str:
 
 def _named(event: Event) -> str:
     context = to_context(event) or {}
+    odd = None if _NAME.fullmatch(event.name) else event.name
+    odd = next((key for key in context if not _KEY.fullmatch(key)), odd)
+    if odd is not None:
+        raise ValueError(f"{odd!r} cannot be written in a form of text: use one of JSON")
     return " ".join([event.name, *(f"{key}={_compact(value)}" for key, value in context.items())])
 
 

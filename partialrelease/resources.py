@@ -96,9 +96,15 @@ class ResourceSet:
         return cls(ranks, None if nodelist is None else tuple(nodelist), text)
 
     def to_json(self) -> Any:
-        """The RFC 20 object: the one that was read, or else the least that says the ranks and the hosts."""
+        """The RFC 20 object: the one that was read, or else the least that says the ranks and the hosts.
+
+        Raises :class:`ResourceSetError` where a value that nobody needs to know the ranks is none (a number as 1e999).
+        """
         if self.text is not None:
-            return msgspec.json.decode(self.text)
+            try:
+                return msgspec.json.decode(self.text)
+            except msgspec.DecodeError as error:
+                raise ResourceSetError(f"not an R (RFC 20): {error}") from None
         execution: dict[str, Any] = {"R_lite": [{"rank": str(self.ranks), "children": {"core": "0"}}]}
         if self.nodelist is not None:
             execution["nodelist"] = list(self.nodelist)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 __all__ = ["Function", "Value", "read_value", "show_value"]
 
@@ -22,7 +22,11 @@ class Function(frozenset[Any]):
         return super().__new__(cls, pairs.items() if isinstance(pairs, Mapping) else pairs)
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+|\w+|<<|>>|\|->|:>|@@|\.\.|\S')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+# A string without an end takes all the rest, and is no value: to look for one at each quote takes too long.
+_TOKEN = re.compile(_STRING.pattern + r'|"[\s\S]*|-?\d+|\w+|<<|>>|\|->|:>|@@|\.\.|\S')
+
+_WIDEST: Final = 1 << 16  # interval: nothing of ours has as many ranks
 
 
 @cache
@@ -33,6 +37,8 @@ def read_value(text: str) -> Value:
         value = _read(tokens)
     except IndexError:
         raise ValueError(f"not a whole TLA+ value: {text}") from None
+    except RecursionError:
+        raise ValueError("nested too deeply for a TLA+ value") from None
     if tokens:
         raise ValueError(f"not one TLA+ value: {text}")
     return value
@@ -48,14 +54,16 @@ def _read(tokens: list[str]) -> Value:
         return Function(_items(tokens, _pair("|->"), ",", "]"))
     if token == "(":
         return Function(_items(tokens, _pair(":>"), "@@", ")"))
-    if token[0] == '"':
+    if _STRING.fullmatch(token):
         return re.sub(r"\\(.)", r"\1", token[1:-1])
     if token in ("TRUE", "FALSE"):
         return token == "TRUE"
     if re.fullmatch(r"-?\d+", token):
         if tokens and tokens[-1] == "..":
-            tokens.pop()
-            return frozenset(range(int(token), int(tokens.pop()) + 1))
+            _, last = tokens.pop(), tokens.pop()
+            if not re.fullmatch(r"-?\d+", last) or int(last) - int(token) > _WIDEST:
+                raise ValueError(f"{token}..{last} is no interval of a TLA+ value")
+            return frozenset(range(int(token), int(last) + 1))
         return int(token)
     if re.fullmatch(r"\w+", token):
         return token

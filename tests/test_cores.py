@@ -1,5 +1,7 @@
 """Sets of cores are sets: checked against sets of (rank, kind, id)."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,13 @@ def test_core_sets_are_shown_as_a_resource_summary_does(
     drawn: list[tuple[str, frozenset[int], frozenset[int]]], shown: str
 ) -> None:
     assert str(both(drawn)[0]) == shown
+
+
+def test_a_thousand_ranks_of_which_no_two_are_alike_are_a_set_at_once() -> None:
+    begin = time.process_time()
+    cores = CoreSet.of([("core", IdSet(f"{n}-{n + 7}"), IdSet([n])) for n in range(1000)])
+    assert time.process_time() - begin < 0.5
+    assert len(cores.rows) > 1000
 
 
 def test_four_billion_cores_on_four_billion_ranks_are_one_row() -> None:

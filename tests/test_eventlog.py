@@ -5,6 +5,7 @@ import io
 import json
 import lzma
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from partialrelease import (
     IdSet,
     JobException,
     LogError,
+    Malformed,
     Memo,
     PartialFree,
     Release,
@@ -108,6 +110,11 @@ def test_the_human_form_counts_from_the_first_minute() -> None:
 def test_a_minute_of_the_human_form_is_never_before_the_line_above() -> None:
     text = "[Feb29 10:00] free\n[ +59.900000] free\n[Feb29 10:00] free\n"
     assert [entry.timestamp for entry in read(text)] == [0.0, 59.9, 59.9]
+
+
+def test_the_human_form_may_go_on_for_thousands_of_years() -> None:
+    entries = read("[Dec31 23:59] free\n[Jan01 00:01] free\n" * 3000)
+    assert entries[-1].timestamp == 2999 * 366 * 86400 + 120
 
 
 def test_the_journal_has_ids_and_r_an_event_a_line_or_many() -> None:
@@ -247,6 +254,9 @@ def test_warnings_go_to_standard_error_by_default(capsys: pytest.CaptureFixture[
         ("1.0 finish status=0,x=1\n", 1, "not key=value"),
         ("1.0 finish status=NaN\n", 1, "not key=value"),
         ("1.0 finish =0\n", 1, "not key=value"),
+        ("1.0 finish status=1e999\n", 1, "not key=value"),
+        ('1.0 memo a="\\ud800"\n', 1, "surrogate"),
+        ("1.0 memo a=" + "[" * 101 + "]" * 101 + "\n", 1, "deeper than 100"),
         ('{"id":1,"timestamp":1,"name":"alloc","R":{"version":1}}\n', 1, "not an R (RFC 20)"),
         ('{"id":1,"timestamp":1,"name":"alloc","R":{"version":1,"execution":{"R_lite":[]}}}\n', 1, "no ranks"),
     ],
@@ -266,6 +276,13 @@ def test_a_line_without_end_is_refused_and_not_kept() -> None:
 def test_deep_brackets_in_a_string_are_no_nesting() -> None:
     text = json.dumps({"timestamp": 1.0, "name": "memo", "context": {"a": '[{"' * 200}})
     assert events(text) == [Memo(extra={"a": '[{"' * 200})]
+
+
+def test_a_string_that_does_not_end_takes_no_longer_than_one_that_does() -> None:
+    line = '{"timestamp":1,"name":"' + '\\"' * 30_000 + "{" * 101
+    begin = time.process_time()
+    assert "truncated" in refused(line + "\n").message
+    assert time.process_time() - begin < 1
 
 
 def test_an_idset_of_a_million_separate_ids_works() -> None:
@@ -342,6 +359,30 @@ def test_a_journal_needs_ids() -> None:
     for form in ("journal", "native"):
         with pytest.raises(ValueError, match="job id"):
             write_log([Entry(1, None, 1.0, Free())], io.StringIO(), form)
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [("a b", {}), ("", {}), ("a\nb", {}), ("x", {"a=b": 1}), ("x", {"": 1}), ("x", {"a\nb": 1}), ("x", {"\x1b[1m": 1})],
+)
+@pytest.mark.parametrize("form", ["text", "human"])
+def test_a_name_that_text_cannot_have_is_not_written(name: str, context: dict[str, int], form: str) -> None:
+    written = io.StringIO()
+    with pytest.raises(ValueError, match="cannot be written in a form of text") as error:
+        write_log([Entry(1, None, 1.0, Unknown(name, extra=context))], written, form)
+    assert "\n" not in str(error.value)
+    assert written.getvalue() == ""
+
+
+def test_an_alloc_that_is_malformed_keeps_its_r() -> None:
+    r = {"version": 1, "execution": {"R_lite": [{"rank": "4-5"}]}}
+    line = {"id": 7, "timestamp": 2.0, "name": "alloc", "context": {"bypass": 1}, "R": r}
+    entries = read(json.dumps(line) + "\n")
+    assert isinstance(entries[0].event, Malformed)
+    for form in ("journal", "native"):
+        written = io.StringIO()
+        write_log(entries, written, form)
+        assert read(written.getvalue()) == entries
 
 
 _json = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5), st.lists, max_leaves=4)

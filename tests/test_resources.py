@@ -140,6 +140,14 @@ def test_an_r_that_was_taken_can_be_written() -> None:
     resources.to_json()
 
 
+@pytest.mark.parametrize("number", ["1e999", "9" * 5000])
+def test_what_is_out_of_range_is_said_when_it_is_needed(number: str) -> None:
+    resources = ResourceSet.parse(r("0")[:-1] + f', "x": {number}}}'.encode())
+    for ask in (ResourceSet.to_json, lambda resources: resources.fragment(NO_RANKS)):
+        with pytest.raises(ResourceSetError, match="out of range"):
+            ask(resources)
+
+
 @given(
     st.recursive(
         st.one_of(st.none(), st.integers(), st.text()), lambda of: st.lists(of) | st.dictionaries(st.text(), of)

@@ -1,5 +1,7 @@
 """Values of TLA+ are read as TLC prints them."""
 
+import time
+
 import pytest
 
 from partialrelease.tlavalue import Function, Value, read_value, show_value
@@ -32,11 +34,15 @@ def test_values_are_read_as_tlc_prints_them(text: str, value: Value) -> None:
         "",
         "{1",
         "{1 2}",
+        "0..999999999",
+        "1..r2",
         "1 2",
         "[a = 1]",
         "(1 :> 2, 3 :> 4)",
         "?",
         '"a',
+        '"a\\"',
+        "{" * 100_000,
         "{,}",
         "<<1 2>>",
         "r1 r2",
@@ -49,3 +55,10 @@ def test_values_are_read_as_tlc_prints_them(text: str, value: Value) -> None:
 def test_what_is_no_value_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="TLA"):
         read_value(text)
+
+
+def test_a_string_that_does_not_end_takes_no_longer_than_one_that_does() -> None:
+    begin = time.process_time()
+    with pytest.raises(ValueError, match="TLA"):
+        read_value('"' + '\\"' * 30_000)
+    assert time.process_time() - begin < 1
