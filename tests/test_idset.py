@@ -155,6 +155,13 @@ def test_membership_is_frozensets_for_ints_and_false_for_all_else(a: frozenset[i
     assert (item in IdSet(a)) is (isinstance(item, int) and item in a)
 
 
+def test_the_smallest_and_the_largest_id_are_ids() -> None:
+    assert 0 in IdSet("0")
+    assert MAX_ID in IdSet([MAX_ID])
+    assert 0 not in IdSet("1")
+    assert MAX_ID not in IdSet([MAX_ID - 1])
+
+
 @given(SETS)
 def test_runs_are_the_maximal_runs(a: frozenset[int]) -> None:
     assert list(IdSet(a).runs()) == runs_of(a)

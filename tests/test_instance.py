@@ -382,6 +382,7 @@ def test_a_job_that_bypasses_the_scheduler() -> None:
     assert outputs(state, Restart()) == [Hello((HelloResponse(1, R),))]
     restarted = ran(state, Restart())
     assert rebuild({1: UNMOUNTING, 2: bypass}, state.settings) == restarted
+    assert rebuild({1: iter(UNMOUNTING), 2: iter(bypass)}, state.settings) == restarted
     assert state.members[2].books == NO_RANKS
     freed = ran(state, *job(Free(), id_=2), Restart())
     assert freed.members[2].housekeeping == Housekeeping()

@@ -98,3 +98,11 @@ def test_equal_beliefs_are_equal_whatever_their_order() -> None:
     two = grant(grant(Scheduler(), 2, IdSet("1")), 1, IdSet("0"))
     assert one == two
     assert hash(one) == hash(two)
+
+
+def test_schedulers_are_values() -> None:
+    one = grant(Scheduler(), 1, IdSet("0-1"))
+    assert one == grant(Scheduler(), 1, IdSet("0-1"))
+    assert hash(one) == hash(grant(Scheduler(), 1, IdSet("0-1")))
+    assert one != grant(Scheduler(), 1, IdSet("0"))
+    assert one != Scheduler()
