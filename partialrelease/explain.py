@@ -34,12 +34,17 @@ class Row:
             plain(describe(self.event)) + (f"\n{plain(self.problem)}" if self.problem else ""),
             job.phase.value,
             _set(job.held),
-            "\n".join(_reference(hold) for hold in self.holds[:9])
-            + (f"\n... ({len(self.holds)} in all)" if len(self.holds) > 9 else "")
-            + _pending(job),
+            "\n".join(self._references()),
             _set(job.releasable),
             _set(job.released),
         )
+
+    def _references(self) -> Iterator[str]:
+        yield from map(_reference, self.holds[:9])
+        if len(self.holds) > 9:
+            yield f"... ({len(self.holds)} in all)"
+        if self.job.exec is Exec.REQUESTED:
+            yield f"(exec asked to start: {_set(self.job.exec_ranks) or 'no rank'})"
 
     def touches(self, before: Row | None, rank: int) -> bool:
         """Whether something about ``rank`` is not as it was before, or the event is a violation."""
@@ -67,10 +72,6 @@ def _set(ranks: IdSet) -> str:
 def _reference(hold: Hold) -> str:
     name = "exec" if hold.holder.kind is HolderKind.EXEC else hold.holder.description
     return f"{plain(name)}: {_set(hold.holder.ranks) or 'no rank'}"
-
-
-def _pending(job: Job) -> str:
-    return f"(exec asked to start: {_set(job.exec_ranks)})" if job.exec is Exec.REQUESTED else ""
 
 
 def describe(event: ev.Event) -> str:

@@ -440,6 +440,23 @@ def test_explain_of_a_long_log_shows_its_end(run: Run) -> None:
     assert "submit" not in out
 
 
+def test_explain_tells_an_epilog_from_a_start_that_was_asked_for(run: Run) -> None:
+    """A fatal exception crossed the start request; the exec system drops its ranks, an epilog has none."""
+    lines = log("cancel-running").read_text().splitlines(keepends=True)
+    before = [
+        line for line in lines if json.loads(line)["name"] in ("submit", "validate", "depend", "priority", "alloc")
+    ]
+    after = [
+        '{"timestamp":1896134711.1,"name":"exception","context":{"type":"cancel","severity":0,"note":""}}\n',
+        '{"timestamp":1896134711.2,"name":"release","context":{"ranks":"all","final":false}}\n',
+        '{"timestamp":1896134711.3,"name":"epilog-start","context":{"description":"b","ranks":""}}\n',
+    ]
+    status, out, _ = run("explain", "-", stdin="".join([*before, *after]).encode())
+    assert status == 0
+    cells = [[cell.strip() for cell in line.split("│")] for line in out.splitlines() if "│" in line]
+    assert [row[5] for row in cells[-2:]] == ["b: no rank", "(exec asked to start: no rank)"]
+
+
 # -- what a log says does nothing to a terminal, and forges no line --
 
 
