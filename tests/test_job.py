@@ -116,10 +116,20 @@ def test_a_job_begins_with_submit() -> None:
         ((Validate(), DependencyAdd(), Memo(), Unknown("x")), Phase.DEPEND),
         ((JobException("cancel", 1),), Phase.NEW),
         ((CANCEL,), Phase.CLEANUP),
+        ((Validate(), Depend(), Validate()), Phase.PRIORITY),
+        ((Validate(), Depend(), Priority(), Validate(), Depend(), Invalidate()), Phase.SCHED),
     ],
 )
 def test_before_the_allocation_what_does_not_fit_the_phase_is_ignored(events: tuple[Event, ...], phase: Phase) -> None:
     assert job(Submit(), *events).phase is phase
+
+
+@pytest.mark.parametrize(
+    "event", [Validate(), Invalidate(), Depend(), Priority(), Urgency(), JobspecUpdate(), FluxRestart()]
+)
+@pytest.mark.parametrize("events", [ALLOCATED, RUNNING, FINISHED, (*DONE, EpilogStart("a"))])
+def test_what_comes_before_the_allocation_changes_nothing_after_it(events: tuple[Event, ...], event: Event) -> None:
+    assert apply(job(*events), event) == job(*events)
 
 
 # -- alloc --
@@ -348,7 +358,8 @@ def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> 
     assert code(pending, EpilogStart("c", IdSet("0"))) is Code.NotHeld
     assert code(pending, PartialFree(IdSet("0"))) is Code.NotHeld
     assert code(pending, drops("0")) is Code.NotHeld
-    assert effect(pending, PartialFree(IdSet("0"))).actions == pending.actions
+    for early in (PartialFree(IdSet("0")), Free()):
+        assert effect(pending, early) == pending
     granted = apply(pending, Alloc(R))
     assert (granted.referenced, granted.releasable) == (R, NO_RANKS)
     assert [str(holder.ranks) for holder in granted.actions] == ["0-3", ""]
@@ -662,6 +673,22 @@ def test_a_malformed_event_is_refused_and_taken_for_what_it_meant() -> None:
             "the job goes clean although the exec system owes its final release and ranks 0-3 are still held",
             "0-3",
             [],
+        ),
+        (
+            (*PENDING, CANCEL, EpilogStart("a")),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although epilog 'a' is active",
+            "",
+            ["epilog 'a'"],
+        ),
+        (
+            (*DONE, SCHEDULER_RESTART, EpilogStart("a")),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although epilog 'a' is active",
+            "",
+            ["epilog 'a'"],
         ),
         (
             (*PENDING, CANCEL, Alloc(IdSet("7"))),
