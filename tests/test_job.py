@@ -289,7 +289,9 @@ def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None
     assert code(job(*RUNNING, CANCEL), FINAL) is Code.WrongPhase
     assert code(job(*DONE), FINAL) is Code.WrongPhase
     assert code(job(*PENDING), FINAL) is Code.WrongPhase
-    assert effect(job(*DONE), FINAL) == job(*DONE)
+    assert job(*DONE).exec_ranks == NO_RANKS
+    for events in (DONE, PENDING, (*ALLOCATED, PrologStart("p"))):
+        assert effect(job(*events), FINAL) == job(*events)
     too_early = effect(job(*RUNNING), FINAL)
     assert apply(too_early, Finish()) == job(*DONE)
 
