@@ -204,7 +204,7 @@ def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_syste
 
 def test_start_makes_the_exec_system_a_holder_of_all_ranks() -> None:
     state = job(*RUNNING)
-    assert [(str(holder), holder.ranks) for holder in state.holders] == [("the exec system", R)]
+    assert [(str(holder), holder.description, holder.ranks) for holder in state.holders] == [("the exec system", "", R)]
     assert not state.gate_open
     assert code(state, Start()) is Code.WrongPhase
     assert effect(state, Start()) == state
@@ -217,7 +217,8 @@ def test_start_needs_a_request() -> None:
     forced = effect(job(*ALLOCATED, PrologStart("p")), Start())
     assert (forced.exec, forced.exec_ranks) == (Exec.RUNNING, R)
     early = effect(job(*PENDING), Start())
-    assert apply(early, Alloc(R)).referenced == R
+    assert code(early, Release(IdSet("0"))) is Code.NotHeld
+    assert (apply(early, Alloc(R)).referenced, apply(early, Alloc(R)).exec_ranks) == (R, R)
 
 
 def test_a_job_may_start_after_a_fatal_exception() -> None:
@@ -328,6 +329,7 @@ def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
     early = effect(job(*RUNNING), EpilogStart("a"))
     assert code(job(*RUNNING), EpilogStart("a")) is Code.WrongPhase
     assert code(early, drops("0")) is Code.WrongPhase
+    assert refused(early, drops("0")).message == "epilog 'a' releases ranks in RUN, not in CLEANUP"
     assert guard(early, EpilogFinish("a")) is None
 
 
