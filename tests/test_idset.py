@@ -6,6 +6,7 @@ import operator
 import pickle
 import re
 import time
+import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -499,6 +500,17 @@ def test_text_that_ends_or_turns_wrong_near_a_boundary(length: int, separator: s
     ]:
         with pytest.raises(IdSetError, match=f"^not an idset: {problem}.* at character {len(text) + 2} "):
             IdSet(f"{text},{more}")
+
+
+def test_a_long_text_takes_little_memory_beside_it() -> None:
+    text = ",".join(LONG["mixed"])
+    tracemalloc.start()
+    try:
+        IdSet(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_500_000  # parsed all at once it takes seven million
 
 
 def test_one_element_longer_than_a_part_is_an_error() -> None:
