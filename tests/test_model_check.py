@@ -260,7 +260,7 @@ def test_the_models_are_listed(run: Run) -> None:
     listed = rows(out)
     assert MODELS.keys() <= listed.keys()
     assert listed["NoReleaseGate"][0] == "violates ReleaseGate"
-    assert listed["NoReleaseGate"][1].startswith("Rejected (design 6.3): in CLEANUP ranks are handed over")
+    assert listed["NoReleaseGate"][1].startswith("Rejected (decision 3): in CLEANUP ranks are handed over")
 
 
 def test_an_unknown_model_is_an_error_that_names_those_that_there_are(run: Run) -> None:
