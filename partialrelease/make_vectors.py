@@ -479,7 +479,7 @@ def _began(ranks: str) -> list[ev.Event]:
 
 
 def _policies() -> Iterator[_Log]:
-    """Section 7 of the design: what others do, in these events."""
+    """What other resource managers do, in these events."""
     done: list[ev.Event] = [ev.Free(), ev.Clean()]
     for setting in LastRank:
         yield (

@@ -78,7 +78,7 @@ SCHED_MEANING: Final = {
     SchedCode.FreedNotAllocated: "Whoever has these resources could lose them to another job.",
     SchedCode.FreedTwice: "Between the two, the resources could be given to another job, which loses them now.",
     SchedCode.RankSplit: "A scheduler may assume that a rank comes back whole (RFC 27).",
-    SchedCode.FreedAfterFinal: "The scheduler has forgotten the job with its final free.",
+    SchedCode.FreedAfterFinal: "What the job had may be another's by now; a scheduler may refuse this, or free it.",
     SchedCode.NoFinal: "The scheduler waits for more of this job, and keeps what has no rank (rabbit storage).",
     SchedCode.NeverFreed: "Unless its housekeeping still runs, nobody will give them back.",
     SchedCode.ReleasedWhileReferenced: "These nodes could go to another job while they were still in use.",

@@ -64,6 +64,7 @@ _TEMPORAL_BEGINS: Final = "STARTMSG 2212:"
 _STATES_BEGIN: Final = "STARTMSG 2189:"
 _OF_THE_CONFIGURATION: Final = range(5000, 6000)
 _MOST_OF_A_REASON: Final = 400  # characters
+_LAST_WORDS: Final = 3  # lines: Java says the reason first, and then that it could not start
 
 _NAMED: Final = re.compile(r"(?:[Ii]nvariant|[Pp]roperty|Implied-init) (.+?) (?:is|was) violated", re.DOTALL)
 _PLACE: Final = re.compile(r"line (\d+), col \d+ to line \d+, col \d+ of module (\w+)")
@@ -467,8 +468,8 @@ def _failure(output: str, status: int, module: Path, config: Path, folder: Path)
                 re.sub(r"^TLC threw an unexpected exception\..*?The exception was an? ", "", text, flags=re.S)
             )
     if not reasons:
-        lines = output.strip().splitlines()
-        reasons = [f"TLC ended with status {status}: {lines[-1] if lines else 'it said nothing'}"]
+        last = " ".join(output.strip().splitlines()[-_LAST_WORDS:])
+        reasons = [f"TLC ended with status {status}: {last or 'it said nothing'}"]
     return f"{where}: {_one_line(' '.join(reasons))}"
 
 

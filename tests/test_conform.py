@@ -304,6 +304,11 @@ def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
     done = run("--examples", "0", "--save", f"{tmp_path}/none/x", "--", "false")
     assert done.return_value == 2
     assert done.stderr == f"error: {tmp_path}/none/x.eventlog: No such file or directory\n"
+    assert "DIFFERS: it ended with status 1" in done.stdout  # it may have taken long to find
+
+
+def test_to_ask_nothing_is_not_to_conform() -> None:
+    assert str(run("--no-vectors", "--examples", "0", "--", "true").exception).endswith("asks nothing")
 
 
 @pytest.mark.parametrize(

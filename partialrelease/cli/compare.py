@@ -60,6 +60,7 @@ def compare(
     off_node = frozenset(range(1, jobs + 1))
     settings = Settings(LastRank(last_rank), _RELEASE_AFTER[release_after], not no_partial_ok, fluxion, off_node)
     bounds = f"jobs {jobs}, ranks {ranks}, epilogs {epilogs}, last rank {last_rank}, release after {release_after}"
+    bounds += f"{', no partial-ok' if no_partial_ok else ''}{', Fluxion' if fluxion else ''}"
     return _compare(several_jobs(settings, jobs, ranks, epilogs), bounds)
 
 

@@ -37,7 +37,7 @@ from ._output import complain, count_of, ended_by_signals, print_json, say, show
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="An answer that takes longer is none.",
+    help="An answer that takes longer is none. The first after a start may take 10 more.",
 )
 @click.option("--no-vectors", is_flag=True, help="Only what is made up.")
 @click.option("--save", metavar="NAME", help="Write what differs to NAME.eventlog and NAME.R, which `explain` reads.")
@@ -71,6 +71,8 @@ def conform(
         return _say_vectors(vectors, form)
     if not command:
         raise click.UsageError("which implementation? COMMAND is missing, after --")
+    if no_vectors and not examples:
+        raise click.UsageError("--no-vectors --examples 0 asks nothing")
     if examples and not _have_hypothesis():
         return 2
     with ended_by_signals(), status_line() as status, Process(command, timeout) as process:
@@ -88,15 +90,15 @@ def conform(
             complain(f"error: {error}")
             return 2
     difference = next((found.smallest for found, _ in results.values() if found.smallest), None)
-    saved = save if difference is not None else None
-    if difference is not None and saved is not None and not _save(difference, saved):
-        return 2
+    saved = save if difference is not None and save is not None and _save(difference, save) else None
     if form == "json":
         print_json(_json(results, driver, difference))
     else:
         for line in _lines(results, driver, difference, saved):
             say(line)
-    return 0 if difference is None else 1
+    if difference is None:
+        return 0
+    return 1 if saved == save else 2  # else it could not be saved
 
 
 def _have_hypothesis() -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -25,7 +27,7 @@ from ._output import complain, ended_by_signals, say, show_table
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Models at a time. Default: one a CPU, at most 4.")
 @click.option("--workers", type=click.IntRange(1), default=1, metavar="N", help="TLC's workers a model. Default: 1.")
 @click.option("--distributed", is_flag=True, help="TLC's distributed mode: the workers are processes.")
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Of the distributed mode. Default: 127.0.0.1.")
+@click.option("--host", metavar="ADDRESS", help="Of the distributed mode. Default: 127.0.0.1.")
 def model_check(
     names: tuple[str, ...],
     listing: bool,
@@ -35,7 +37,7 @@ def model_check(
     jobs: int | None,
     workers: int,
     distributed: bool,
-    host: str,
+    host: str | None,
 ) -> int:
     """Have TLC check the models of the TLA+ specification: all, or those named. Needs the extra [tla].
 
@@ -43,24 +45,34 @@ def model_check(
     expected, 1 a difference, 2 no answer.
 
     --distributed is for a model too large for one machine. It cannot check temporal properties (EarlyRelease,
-    EventuallyClean), and does not say which rule is violated. With the --host of another interface, workers on other
-    machines can join. Its ports ask for no password, and are open on all interfaces whatever the --host: use it where
-    the network can be trusted.
+    EventuallyClean), does not say which rule is violated, and shows only the last step of a counterexample. With the
+    --host of another interface, workers on other machines can join. Its ports ask for no password, and are open on all
+    interfaces whatever the --host: use it where the network can be trusted.
     """
-    models = {model.name: model for model in mc.find_models(tlc.spec_folder())}
+    try:
+        models = {model.name: model for model in mc.find_models(tlc.spec_folder())}
+    except tlc.TLCError as why:
+        complain(f"error: {why}")
+        return 2
     for name in names:
         if name not in models:
-            raise click.UsageError(f"there is no model {name!r}. There are: {', '.join(models)}")
+            like = difflib.get_close_matches(name, models)
+            meant = f"; did you mean {' or '.join(like)}?" if like else "."
+            raise click.UsageError(f"there is no model {name!r}{meant} --list says which there are")
     chosen = [models[name] for name in dict.fromkeys(names or models)]
     if listing:
         show_table(("model", "expected", "what"), ([model.name, model.expectation, model.about] for model in chosen))
         return 0
     if distributed and not names:
         raise click.UsageError("--distributed is for single large models: name them")
+    if host is not None and not distributed:
+        raise click.UsageError("--host is of the distributed mode: say --distributed too")
+    if eventlogs is not None:  # now, and not when all has been checked
+        _make_folder(eventlogs)
     run: Callable[..., tlc.Result] = functools.partial(tlc.run, workers=workers)
     if distributed:
-        on_ready = None if host == "127.0.0.1" else _invite
-        run = functools.partial(tlc.run_distributed, workers=workers, host=host, on_ready=on_ready)
+        on_ready = None if host in (None, "127.0.0.1") else _invite
+        run = functools.partial(tlc.run_distributed, workers=workers, host=host or "127.0.0.1", on_ready=on_ready)
     outcomes: dict[str, mc.Outcome] = {}
     error: tlc.TLCError | None = None
     with ended_by_signals(), _model_progress(len(chosen)) as shown:
@@ -79,7 +91,7 @@ def model_check(
                 for line in outcome.story(eventlogs, states):
                     say(line)
             except OSError as why:
-                raise click.ClickException(f"{eventlogs}: cannot be written: {why.strerror}") from None
+                raise _cannot_write(eventlogs, why) from None
     if error:
         complain(f"error: {error}")
         return 2
@@ -88,6 +100,17 @@ def model_check(
         say(f"NOT AS EXPECTED: {outcome.model.name} {outcome.finding}; expected: {outcome.model.expectation}")
     say(f"{len(checked)} checked, {len(different) or 'all'} {'NOT ' if different else ''}as expected")
     return 1 if different else 0
+
+
+def _make_folder(name: str) -> None:
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise _cannot_write(name, why) from None
+
+
+def _cannot_write(folder: str | None, why: OSError) -> click.ClickException:
+    return click.ClickException(f"{folder}: cannot be written: {why.strerror}")
 
 
 def _invite(command: str) -> None:

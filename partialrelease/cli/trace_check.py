@@ -34,10 +34,11 @@ def trace_check(files: tuple[str, ...], r_file: str | None, last_rank: str, expl
     def whole(advance: Callable[[int], object] | None) -> Iterator[Trace]:
         for file in files:
             log = Log(file, r_file, False, setting, advance)
-            left_out = 0
+            whole_ones = left_out = 0
             try:
                 for trace in traces(log.name, log.entries(), setting):
                     if trace.whole:
+                        whole_ones += 1
                         yield trace
                     else:
                         left_out += 1
@@ -45,7 +46,9 @@ def trace_check(files: tuple[str, ...], r_file: str | None, last_rank: str, expl
                 log.fail(f"{log.name}:{error.entry.line}: {error}; trace-check needs all of it")
             except TooLongError as error:
                 log.fail(f"{log.name}:{error.entry.line}: {error}")
-            if left_out:
+            if left_out and not whole_ones:
+                log.fail(f"{log.name}: all of its jobs began before it; trace-check needs one that begins with submit")
+            elif left_out:
                 warn(f"{log.name}: left out what began before the log: {count_of(left_out, 'job')}")
             totals.bad += log.bad
 

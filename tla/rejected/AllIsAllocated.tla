@@ -1,5 +1,5 @@
 --------------------------- MODULE AllIsAllocated ---------------------------
-(* Rejected (design 6.4): "all" is all that was ever allocated.  A late epilog then references ranks that are gone. *)
+(* Rejected (decision 4): "all" is all that was ever allocated.  A late epilog then references ranks that are gone. *)
 \* PR-10
 EXTENDS PartialRelease
 

@@ -1,5 +1,5 @@
 -------------------------- MODULE BooksCountWholeR --------------------------
-(* Rejected (design 6.7; what flux-core 0.88 does): the job manager counts the whole R of a job until `free'.  It counts
+(* Rejected (decision 7; what flux-core 0.88 does): the job manager counts the whole R of a job until `free'.  It counts
    ranks that were given back, and perhaps are another job's. *)
 \* PR-40
 EXTENDS Instance

@@ -1,5 +1,5 @@
 -------------------------- MODULE DecideWhileQueued --------------------------
-(* Rejected (design 6.9): the job manager decides while an epilog-start is queued.  The epilog finds its ranks gone. *)
+(* Rejected (decision 9): the job manager decides while an epilog-start is queued.  The epilog finds its ranks gone. *)
 \* PR-18
 EXTENDS JobManager
 

@@ -1,5 +1,5 @@
 --------------------------- MODULE FinishesCounted ---------------------------
-(* Rejected (design 6.8; what flux-core 0.88 does): the job manager counts epilog-finish events and does not match them.
+(* Rejected (decision 8; what flux-core 0.88 does): the job manager counts epilog-finish events and does not match them.
    One for an epilog that never started ends the hold of another, which still runs. *)
 \* PR-08
 EXTENDS PartialRelease, Integers, FiniteSets

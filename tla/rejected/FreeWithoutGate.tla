@@ -1,5 +1,5 @@
 -------------------------- MODULE FreeWithoutGate ---------------------------
-(* Rejected (design 6.3): in CLEANUP a job is freed when no holder is active, also when the exec system may still start
+(* Rejected (decision 3): in CLEANUP a job is freed when no holder is active, also when the exec system may still start
    it (after a fatal exception). *)
 \* PR-13
 EXTENDS Instance

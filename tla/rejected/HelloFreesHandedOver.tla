@@ -1,5 +1,5 @@
 ------------------------ MODULE HelloFreesHandedOver ------------------------
-(* Rejected (design 6.6): the hello says that all ranks are free that the job has handed over.  On some of them
+(* Rejected (decision 6): the hello says that all ranks are free that the job has handed over.  On some of them
    housekeeping still runs. *)
 \* PR-38
 EXTENDS Instance

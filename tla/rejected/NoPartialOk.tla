@@ -1,5 +1,5 @@
 ---------------------------- MODULE NoPartialOk -----------------------------
-(* Rejected (design 5): ranks come back in parts although the scheduler does not understand a hello that says so.  After
+(* Rejected (decision 6): ranks come back in parts although the scheduler does not understand a hello that says so.  After
    a reload it believes that the job has them all. *)
 \* PR-39
 EXTENDS Instance

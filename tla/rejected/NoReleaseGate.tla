@@ -1,5 +1,5 @@
 ---------------------------- MODULE NoReleaseGate ----------------------------
-(* Rejected (design 6.3): in CLEANUP ranks are handed over as the exec system drops them, also while shells still die
+(* Rejected (decision 3): in CLEANUP ranks are handed over as the exec system drops them, also while shells still die
    after a fatal exception.  An epilog that starts at `finish' never runs on these ranks. *)
 \* PR-13
 EXTENDS JobManager

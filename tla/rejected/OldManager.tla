@@ -1,5 +1,5 @@
 ----------------------------- MODULE OldManager -----------------------------
-(* Rejected (design 6.2): a job manager restarts that is older than `partial-free', and skips it.  In its hello a job
+(* Rejected (decision 2): a job manager restarts that is older than `partial-free', and skips it.  In its hello a job
    still has the ranks that were given to another. *)
 \* PR-47
 EXTENDS Instance

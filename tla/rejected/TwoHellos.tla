@@ -1,5 +1,5 @@
 ----------------------------- MODULE TwoHellos ------------------------------
-(* Rejected (design 6.6): two responses for a job that is both active and in housekeeping, each with what it has itself.
+(* Rejected (decision 6): two responses for a job that is both active and in housekeeping, each with what it has itself.
    The scheduler believes the later. *)
 \* PR-37
 EXTENDS Instance
