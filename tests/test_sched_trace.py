@@ -498,7 +498,7 @@ def test_a_finding_without_ranks_names_none(run: Run) -> None:
 def test_an_error_is_said_after_what_was_read(run: Run) -> None:
     status, out, err = run("--sched-trace", "-", stdin=text(blocks()[:3]) + b"junk\n")
     assert status == 2
-    assert "1 job, 2 messages: no violations\n" in out
+    assert "1 job, 2 messages: no violations; not all could be read\n" in out
     assert err.startswith("error: <stdin>:119: not a message: 'junk\\n'; expected ")
     status, out, err = run("--sched-trace", "-", stdin=b"junk\n")
     assert (status, out) == (2, "")
