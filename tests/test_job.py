@@ -88,7 +88,7 @@ def drops(ranks: str, description: str = "a") -> Release:
 # -- before the allocation --
 
 
-@pytest.mark.requirement("PR-04")
+@pytest.mark.requirement("PR-04", "PR-23")
 def test_a_job_begins_with_submit() -> None:
     assert job(Submit()).phase is Phase.NEW
     for event in (Validate(), Alloc(R), Unknown("debug.x"), Memo()):
@@ -96,6 +96,7 @@ def test_a_job_begins_with_submit() -> None:
     assert code(job(Submit()), Submit()) is Code.WrongPhase
     assert effect(job(*RUNNING), Submit()) == job(*RUNNING)
     assert code(Job(), Malformed("submit", "no userid")) is Code.MalformedContext
+    assert code(Job(), EpilogFinish("e")) is Code.UnknownHolder
 
 
 @pytest.mark.requirement("PR-04", "PR-21")
@@ -176,6 +177,8 @@ def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> N
     assert state.exec is Exec.IDLE
     state = apply(state, PrologFinish("q"))
     assert (state.exec, state.exec_ranks) == (Exec.REQUESTED, R)
+    anew = job(*ALLOCATED, Release(IdSet("0-1"), False), PrologStart("p"), PrologFinish("p"))
+    assert (anew.exec, anew.exec_ranks) == (Exec.REQUESTED, R)
 
 
 @pytest.mark.requirement("PR-04")
@@ -270,6 +273,14 @@ def test_scheduler_restart_takes_the_allocation_away() -> None:
     assert job(*DONE, JobException("scheduler-restart", 1)).held == R
     assert job(*PENDING, SCHEDULER_RESTART).phase is Phase.CLEANUP
     assert job(*DONE, Free(), SCHEDULER_RESTART).released == R
+
+
+@pytest.mark.requirement("PR-04", "PR-20")
+def test_after_a_loss_the_exec_system_ends_with_a_final_release_of_what_it_still_has() -> None:
+    state = effect(job(*FINISHED), SCHEDULER_RESTART)
+    assert (state.exec, state.exec_ranks, decide(state)) == (Exec.FINISHED, NO_RANKS, None)
+    assert code(state, Release(R, True)) is Code.NotHeld
+    assert decide(apply(state, FINAL)) == Clean()
 
 
 @pytest.mark.requirement("PR-22", "PR-24")
@@ -422,6 +433,7 @@ def test_partial_free_hands_over_what_nobody_references() -> None:
 def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
     state = job(*RUNNING, CANCEL, EpilogStart("a", NO_RANKS), Release(IdSet("0")))
     assert code(state, PartialFree(IdSet("0"))) is Code.GateClosed
+    assert code(state, PartialFree(IdSet("7"))) is Code.GateClosed
     assert code(state, PartialFree(IdSet("1"))) is Code.ReleasedWhileReferenced
     assert guard(apply(state, Finish()), PartialFree(IdSet("0"))) is None
     assert code(job(*ALLOCATED), Free()) is Code.GateClosed
