@@ -28,7 +28,7 @@ from ..vectors import INDEX, Vector, VectorsError, coverage, read_vectors, vecto
 from ._output import complain, count_of, ended_by_signals, print_json, say, show_table, status_line
 
 
-@click.command()
+@click.command(short_help="Test an implementation against the specification.")
 @click.option("--examples", type=click.IntRange(0), default=500, show_default=True, help="Sequences to make up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed makes up other ones.")
 @click.option(
