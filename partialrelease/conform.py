@@ -81,6 +81,7 @@ class Process:
     def __init__(self, command: Sequence[str], timeout: float) -> None:
         self.command = list(command)
         self.timeout = timeout
+        self.patience: Final = timeout  # what was asked for: the timeout is less while a smaller sequence is sought
         self.noise = b""  # the last of what it said on standard error
         self.slowest = 0.0  # seconds
         self._process: subprocess.Popen[bytes] | None = None
@@ -353,8 +354,19 @@ def _wait_no_longer(driver: Driver, difference: Difference) -> None:
         driver.spoke.timeout = min(driver.spoke.timeout, max(0.25, 20 * driver.spoke.slowest))
 
 
-def smallest(driver: Driver, difference: Difference) -> Difference:
-    """A smaller sequence at whose end there is a difference too; none of its requests can be left out."""
+def _confirmed(driver: Driver, best: Difference, first: Difference) -> Difference:
+    """The best, unless there is an answer to it when it is waited for as long as was asked for: then the first."""
+    if not isinstance(driver.spoke, Process) or driver.spoke.timeout == driver.spoke.patience:
+        return best
+    driver.spoke.timeout = driver.spoke.patience
+    return driver.follow(best.exchanges) or first
+
+
+def smallest(driver: Driver, difference: Difference, first: Difference | None = None) -> Difference:
+    """A smaller sequence at whose end there is a difference too; none of its requests can be left out.
+
+    ``first``: the difference that ``difference`` is already a smaller one of.
+    """
     _wait_no_longer(driver, difference)
     best = difference
     size = len(best.exchanges) // 2
@@ -368,7 +380,7 @@ def smallest(driver: Driver, difference: Difference) -> Difference:
             else:
                 best = shorter
         size = min(size // 2, len(best.exchanges))
-    return best
+    return _confirmed(driver, best, first or difference)
 
 
 def check_generated(
@@ -417,7 +429,7 @@ def check_generated(
         try:
             ask()
         except (AssertionError, Flaky):
-            return Result(done, 1, smallest(driver, found[-1]))
+            return Result(done, 1, smallest(driver, found[-1], found[0]))
         finally:
             set_hypothesis_home_dir(None)
     return Result(done, 0)

@@ -201,7 +201,9 @@ def sched_line(source: str, job: SchedJob) -> str:
     else:
         parts.append("allocated before the trace")
     count = len(job.fragments)
-    if count:
+    if count and not job.freed.ranks:
+        parts.append(f"no ranks freed{', final' if job.final else ''}")
+    elif count:
         whole = job.allocated is not None and not job.allocated.ranks - job.freed.ranks
         what = "" if whole else f"{name_ranks(job.freed.ranks, job.resources)} "
         pieces = "at once" if count == 1 else f"in {count} fragments"

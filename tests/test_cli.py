@@ -510,6 +510,13 @@ def command(*args: str | Path, **settings: Any) -> subprocess.CompletedProcess[b
     )
 
 
+def test_the_commands_are_listed_with_whole_sentences(run: Run) -> None:
+    _, out, _ = run("--help")
+    commands = out.partition("Commands:\n")[2].splitlines()
+    assert len(commands) == 6
+    assert all(line.endswith(".") and not line.endswith("...") for line in commands)
+
+
 def test_it_runs_as_a_module_and_writes_to_pipes() -> None:
     done = command("check", "-", input=log("unmatched-finish").read_bytes())
     assert (done.returncode, done.stderr) == (1, b"")

@@ -193,7 +193,7 @@ FAULTS = {
     "os.abort()": "was ended by SIGABRT",
     "print('help!', file=sys.stderr); 1 / 0": "ended with status 1",
     "os.close(1); time.sleep(9)": "closed its standard output",
-    "time.sleep(9)": "did not answer within ",
+    "time.sleep(9)": "did not answer within 1 s",
     "answer += chr(10) + answer": "said more than one line",
     "answer = 'x' * 70000; sys.stdout.write(answer); continue": "said more than 65536 bytes without an end of line",
     "sys.stdout.buffer.write(bytes([255, 10])); sys.stdout.flush(); continue": "said what is not UTF-8",
@@ -214,6 +214,17 @@ def test_no_answer_is_a_difference_and_no_traceback(fault: str) -> None:
     (events,) = [line for line in done.stdout.splitlines() if line.startswith("The smallest sequence found (")]
     assert int(events.partition("(")[2].split()[0]) <= 2
     assert time.monotonic() - began < 40
+
+
+def test_to_be_slow_for_once_is_no_difference_of_a_smaller_sequence(tmp_path: Path) -> None:
+    """The first time there is no answer; then they come late, and still in time."""
+    fault = (
+        f"time.sleep(0.6 if os.path.exists({str(tmp_path / 'x')!r}) else (open({str(tmp_path / 'x')!r}, 'w'), 9)[1])"
+    )
+    done = run("--timeout", "1", "--examples", "0", "--", sys.executable, "-c", SCRIPT.replace("{fault}", fault))
+    (events,) = [line for line in done.stdout.splitlines() if line.startswith("The smallest sequence found (")]
+    assert int(events.partition("(")[2].split()[0]) > 2
+    assert "DIFFERS: it did not answer within 1 s" in done.stdout
 
 
 def test_what_is_written_on_standard_error_is_no_matter(capfd: pytest.CaptureFixture[str]) -> None:
@@ -298,6 +309,12 @@ def test_the_command_shows_and_saves_what_differs(tmp_path: Path) -> None:
     assert found["difference"]["answered"].startswith("ok\t")
     assert len(found["difference"]["requests"]) <= 6
     assert found["difference"]["requests"][0].startswith("reset\tlast_rank=")
+
+
+def test_what_is_saved_without_a_beginning_is_not_for_explain(tmp_path: Path) -> None:
+    done = run("--examples", "0", "--save", f"{tmp_path}/x", "--", "false")
+    assert (done.return_value, done.stderr) == (1, "")
+    assert done.stdout.endswith(f"\n{tmp_path}/x.eventlog has its events.\n")
 
 
 def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:

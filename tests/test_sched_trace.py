@@ -341,11 +341,25 @@ def test_a_trace_alone_is_a_line_a_job_and_a_sum(run: Run) -> None:
     assert lines[-1] == f"{TRACE}: 12 jobs, 44 messages (4 others left out), 2 hellos of a scheduler: no violations"
 
 
-def test_a_sum_of_what_was_not_read_to_the_end_says_so(run: Run) -> None:
-    text = TRACE.read_bytes()
-    status, out, _ = run("--sched-trace", "-", stdin=text[: text.index(b"\n2026-", 5000) + 1] + b"nothing\n")
-    assert status == 2
-    assert out.endswith(": no violations; not all could be read\n")
+def test_a_trace_of_something_else_says_so(run: Run) -> None:
+    status, out, err = run("--sched-trace", "-", stdin=b'{"timestamp":1,"type":">","topic":"kvs.get","payload":{}}\n')
+    assert (status, out) == (0, "<stdin>: 0 jobs, 0 messages (1 other left out): no violations\n")
+    assert err.startswith("warning: <stdin>: nothing was checked: ")
+
+
+def test_a_final_free_of_nothing_freed_no_ranks(run: Run) -> None:
+    r = b'{"version":1,"execution":{"R_lite":[],"starttime":0,"expiration":0}}'
+    free = b'{"timestamp":1,"type":">","topic":"sched.free","payload":{"id":1,"R":' + r + b',"final":true}}\n'
+    assert (
+        "<stdin> job 1: allocated before the trace; no ranks freed, final; ok\n"
+        in run("--sched-trace", "-", stdin=free)[1]
+    )
+
+
+def test_options_of_logs_want_a_log(run: Run) -> None:
+    for options in (["--R", "x"], ["--fragment"]):
+        status, _, err = run("--sched-trace", TRACE, *options)
+        assert (status, "--R and --fragment are of eventlogs: give FILE too" in err) == (2, True)
 
 
 def test_beside_its_log_the_leaked_job_is_found(run: Run) -> None:

@@ -18,7 +18,7 @@ from ._logs import FILES, FRAGMENT, LAST_RANK, Log, R, given_files
 from ._output import complain, count_of, print_json, progress, say, warn
 
 
-@click.command()
+@click.command(short_help="Report every violation in eventlogs and scheduler traces.")
 @FILES
 @R
 @FRAGMENT
@@ -41,6 +41,8 @@ def check(
     traces = () if trace_file is None else (trace_file,)
     if files or not traces:
         files = given_files(files, r_file)
+    elif r_file is not None or fragment:
+        raise click.UsageError("--R and --fragment are of eventlogs: give FILE too")
     if (files + traces).count("-") > 1:
         raise click.UsageError("standard input can be read only once: give - once")
     totals = _Totals()
@@ -131,6 +133,8 @@ class _Trace:
             hellos = f", {count_of(checker.hellos, 'hello')} of a scheduler" if checker.hellos else ""
             bad = "; not all could be read" if self.bad else ""
             say(f"{self.name}: {jobs}, {messages}{others}{hellos}: {found}{bad}")
+            if not checker.messages:
+                warn(f"{self.name}: nothing was checked: none of its messages is between job manager and scheduler")
 
     def _show(self, job: SchedJob) -> None:
         self._jobs += 1

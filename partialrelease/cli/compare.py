@@ -17,7 +17,7 @@ from ._output import complain, ended_by_signals, say, status_line
 _RELEASE_AFTER: Final = {"unset": None, "now": 0.0, "timer": 60.0}  # seconds
 
 
-@click.command()
+@click.command(short_help="Compare the complete state graphs of TLA+ and Python.")
 @click.option("--ranks", type=click.IntRange(1, 8), default=2, show_default=True, help="Ranks that there are.")
 @click.option("--epilogs", type=click.IntRange(0, 8), default=1, show_default=True, help="Epilogs of a job.")
 @click.option("--prologs", type=click.IntRange(0, 8), help="Prologs of one job.  [default: 1]")

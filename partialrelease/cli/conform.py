@@ -22,13 +22,14 @@ from ..conform import (
     explained,
 )
 from ..eventlog import write_log
-from ..events import Alloc, Entry
+from ..events import Alloc, Entry, Submit
+from ..job import LastRank
 from ..protocol import answer_line, request_line
 from ..vectors import INDEX, Vector, VectorsError, coverage, read_vectors, vectors_folder
 from ._output import complain, count_of, ended_by_signals, print_json, say, show_table, status_line
 
 
-@click.command()
+@click.command(short_help="Test an implementation against the specification.")
 @click.option("--examples", type=click.IntRange(0), default=500, show_default=True, help="Sequences to make up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed makes up other ones.")
 @click.option(
@@ -137,8 +138,11 @@ def _lines(
         yield "       on standard error, last:"
         for line in difference.noise.strip().splitlines()[-5:]:
             yield f"         {line}"
-    if saved is not None:
-        yield f"`partialrelease explain {saved}.eventlog` shows what should be."
+    if saved is not None and isinstance(next(iter(difference.events), None), Submit):
+        setting = "" if difference.last_rank is LastRank.KEEP else f"--last-rank {difference.last_rank} "
+        yield f"`partialrelease explain {setting}{saved}.eventlog` shows what should be."
+    elif saved is not None:  # which explain would take for a fragment
+        yield f"{saved}.eventlog has its events."
 
 
 def _words(line: str) -> str:

@@ -18,7 +18,7 @@ from ._logs import FRAGMENT, LAST_RANK, Log, R
 from ._output import say, show_table
 
 
-@click.command()
+@click.command(short_help="Show one job's log event by event: who holds what, and why.")
 @click.argument("file", metavar="FILE")
 @R
 @FRAGMENT

@@ -18,7 +18,7 @@ from .. import tlc
 from ._output import complain, ended_by_signals, say, show_table
 
 
-@click.command("model-check")
+@click.command("model-check", short_help="Have TLC check the models of the TLA+ specification.")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.option("--list", "listing", is_flag=True, help="List the models, and what must be found in each.")
 @click.option("--counterexample", is_flag=True, help="Print the counterexamples of the rejected designs too.")

@@ -15,7 +15,7 @@ from ._logs import FILES, LAST_RANK, Log, R, given_files
 from ._output import complain, count_of, ended_by_signals, print_json, progress, say, warn
 
 
-@click.command("trace-check")
+@click.command("trace-check", short_help="Have TLC follow eventlogs through the TLA+ specification.")
 @FILES
 @R
 @LAST_RANK
