@@ -247,7 +247,7 @@ def test_of_another_machine_the_states_are_shown_and_the_only_property_is_named(
     status, out, _ = run("model-check", "Other-live")
     assert status == 1
     assert (
-        "Other-live violates GoesOn, in 2 states (no eventlog: it does not begin with the submission of one job)" in out
+        "Other-live violates GoesOn, in 2 states (no eventlog: it is not the life of one job, from its submission)" in out
     )
     assert "  state 2: Next\n    x = 1\n  And then for ever again from state 1.\n" in out
 
