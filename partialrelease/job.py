@@ -537,7 +537,7 @@ def _free_guard(job: Job, event: ev.Free) -> _Found:
 
 
 def _free_effect(job: Job, event: ev.Free) -> Job:
-    if job.closed or not job.allocation:
+    if not job.allocation:
         return job
     return _take(job, job.held, released=job.released | job.held, closed=True)
 
@@ -675,9 +675,9 @@ def _end(job: Job, kind: HolderKind, description: str) -> Job:
 
 def _take(job: Job, ranks: IdSet, **changes: Any) -> Job:
     """The job without ``ranks``, and with changes. References go with them, which matters only after a violation."""
-    held = job.held - ranks
     if not job.allocation:
-        return evolved(job, held=held, **changes)
+        return job
+    held = job.held - ranks
     actions = _within(job.actions, held)
     return evolved(job, held=held, exec_ranks=job.exec_ranks & held, actions=actions, **changes)
 

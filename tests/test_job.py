@@ -88,7 +88,7 @@ def drops(ranks: str, description: str = "a") -> Release:
 # -- before the allocation --
 
 
-@pytest.mark.requirement("PR-04")
+@pytest.mark.requirement("PR-04", "PR-23")
 def test_a_job_begins_with_submit() -> None:
     assert job(Submit()).phase is Phase.NEW
     for event in (Validate(), Alloc(R), Unknown("debug.x"), Memo()):
@@ -96,6 +96,7 @@ def test_a_job_begins_with_submit() -> None:
     assert code(job(Submit()), Submit()) is Code.WrongPhase
     assert effect(job(*RUNNING), Submit()) == job(*RUNNING)
     assert code(Job(), Malformed("submit", "no userid")) is Code.MalformedContext
+    assert code(Job(), EpilogFinish("e")) is Code.UnknownHolder
 
 
 @pytest.mark.requirement("PR-04", "PR-21")
@@ -118,10 +119,20 @@ def test_a_job_begins_with_submit() -> None:
         ((Validate(), DependencyAdd(), Memo(), Unknown("x")), Phase.DEPEND),
         ((JobException("cancel", 1),), Phase.NEW),
         ((CANCEL,), Phase.CLEANUP),
+        ((Validate(), Depend(), Validate()), Phase.PRIORITY),
+        ((Validate(), Depend(), Priority(), Validate(), Depend(), Invalidate()), Phase.SCHED),
     ],
 )
 def test_before_the_allocation_what_does_not_fit_the_phase_is_ignored(events: tuple[Event, ...], phase: Phase) -> None:
     assert job(Submit(), *events).phase is phase
+
+
+@pytest.mark.parametrize(
+    "event", [Validate(), Invalidate(), Depend(), Priority(), Urgency(), JobspecUpdate(), FluxRestart()]
+)
+@pytest.mark.parametrize("events", [ALLOCATED, RUNNING, FINISHED, (*DONE, EpilogStart("a"))])
+def test_what_comes_before_the_allocation_changes_nothing_after_it(events: tuple[Event, ...], event: Event) -> None:
+    assert apply(job(*events), event) == job(*events)
 
 
 # -- alloc --
@@ -166,6 +177,8 @@ def test_a_prolog_withdraws_the_start_request_until_the_last_one_finishes() -> N
     assert state.exec is Exec.IDLE
     state = apply(state, PrologFinish("q"))
     assert (state.exec, state.exec_ranks) == (Exec.REQUESTED, R)
+    anew = job(*ALLOCATED, Release(IdSet("0-1"), False), PrologStart("p"), PrologFinish("p"))
+    assert (anew.exec, anew.exec_ranks) == (Exec.REQUESTED, R)
 
 
 @pytest.mark.requirement("PR-04")
@@ -204,7 +217,7 @@ def test_a_prolog_active_at_a_fatal_exception_holds_the_ranks_and_the_exec_syste
 @pytest.mark.requirement("PR-04")
 def test_start_makes_the_exec_system_a_holder_of_all_ranks() -> None:
     state = job(*RUNNING)
-    assert [(str(holder), holder.ranks) for holder in state.holders] == [("the exec system", R)]
+    assert [(str(holder), holder.description, holder.ranks) for holder in state.holders] == [("the exec system", "", R)]
     assert not state.gate_open
     assert code(state, Start()) is Code.WrongPhase
     assert effect(state, Start()) == state
@@ -218,7 +231,8 @@ def test_start_needs_a_request() -> None:
     forced = effect(job(*ALLOCATED, PrologStart("p")), Start())
     assert (forced.exec, forced.exec_ranks) == (Exec.RUNNING, R)
     early = effect(job(*PENDING), Start())
-    assert apply(early, Alloc(R)).referenced == R
+    assert code(early, Release(IdSet("0"))) is Code.NotHeld
+    assert (apply(early, Alloc(R)).referenced, apply(early, Alloc(R)).exec_ranks) == (R, R)
 
 
 def test_a_job_may_start_after_a_fatal_exception() -> None:
@@ -261,6 +275,14 @@ def test_scheduler_restart_takes_the_allocation_away() -> None:
     assert job(*DONE, Free(), SCHEDULER_RESTART).released == R
 
 
+@pytest.mark.requirement("PR-04", "PR-20")
+def test_after_a_loss_the_exec_system_ends_with_a_final_release_of_what_it_still_has() -> None:
+    state = effect(job(*FINISHED), SCHEDULER_RESTART)
+    assert (state.exec, state.exec_ranks, decide(state)) == (Exec.FINISHED, NO_RANKS, None)
+    assert code(state, Release(R, True)) is Code.NotHeld
+    assert decide(apply(state, FINAL)) == Clean()
+
+
 @pytest.mark.requirement("PR-22", "PR-24")
 def test_losing_referenced_ranks_is_reported() -> None:
     state = job(*RUNNING)
@@ -296,7 +318,9 @@ def test_the_final_release_ends_the_exec_system_and_comes_after_finish() -> None
     assert code(job(*RUNNING, CANCEL), FINAL) is Code.WrongPhase
     assert code(job(*DONE), FINAL) is Code.WrongPhase
     assert code(job(*PENDING), FINAL) is Code.WrongPhase
-    assert effect(job(*DONE), FINAL) == job(*DONE)
+    assert job(*DONE).exec_ranks == NO_RANKS
+    for events in (DONE, PENDING, (*ALLOCATED, PrologStart("p"))):
+        assert effect(job(*events), FINAL) == job(*events)
     too_early = effect(job(*RUNNING), FINAL)
     assert apply(too_early, Finish()) == job(*DONE)
 
@@ -335,6 +359,7 @@ def test_an_epilog_outside_cleanup_is_out_of_place() -> None:
     early = effect(job(*RUNNING), EpilogStart("a"))
     assert code(job(*RUNNING), EpilogStart("a")) is Code.WrongPhase
     assert code(early, drops("0")) is Code.WrongPhase
+    assert refused(early, drops("0")).message == "epilog 'a' releases ranks in RUN, not in CLEANUP"
     assert guard(early, EpilogFinish("a")) is None
 
 
@@ -370,7 +395,8 @@ def test_an_epilog_that_started_before_the_allocation_references_all_of_it() -> 
     assert code(pending, EpilogStart("c", IdSet("0"))) is Code.NotHeld
     assert code(pending, PartialFree(IdSet("0"))) is Code.NotHeld
     assert code(pending, drops("0")) is Code.NotHeld
-    assert effect(pending, PartialFree(IdSet("0"))).actions == pending.actions
+    for early in (PartialFree(IdSet("0")), Free()):
+        assert effect(pending, early) == pending
     granted = apply(pending, Alloc(R))
     assert (granted.referenced, granted.releasable) == (R, NO_RANKS)
     assert [str(holder.ranks) for holder in granted.actions] == ["0-3", ""]
@@ -407,6 +433,7 @@ def test_partial_free_hands_over_what_nobody_references() -> None:
 def test_nothing_is_handed_over_while_the_gate_is_closed() -> None:
     state = job(*RUNNING, CANCEL, EpilogStart("a", NO_RANKS), Release(IdSet("0")))
     assert code(state, PartialFree(IdSet("0"))) is Code.GateClosed
+    assert code(state, PartialFree(IdSet("7"))) is Code.GateClosed
     assert code(state, PartialFree(IdSet("1"))) is Code.ReleasedWhileReferenced
     assert guard(apply(state, Finish()), PartialFree(IdSet("0"))) is None
     assert code(job(*ALLOCATED), Free()) is Code.GateClosed
@@ -693,6 +720,22 @@ def test_a_malformed_event_is_refused_and_taken_for_what_it_meant() -> None:
             "the job goes clean although the exec system owes its final release and ranks 0-3 are still held",
             "0-3",
             [],
+        ),
+        (
+            (*PENDING, CANCEL, EpilogStart("a")),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although epilog 'a' is active",
+            "",
+            ["epilog 'a'"],
+        ),
+        (
+            (*DONE, SCHEDULER_RESTART, EpilogStart("a")),
+            Clean(),
+            Code.CleanWhileHeld,
+            "the job goes clean although epilog 'a' is active",
+            "",
+            ["epilog 'a'"],
         ),
         (
             (*PENDING, CANCEL, Alloc(IdSet("7"))),

@@ -65,6 +65,9 @@ def test_fluxion_forgets_a_job_with_its_last_rank() -> None:
     assert free_guard(one, 1, NO_RANKS, final=True) is None  # taken without complaint
     assert free(one, 1, NO_RANKS, final=True) == one
     assert code(free_guard(one, 1, NO_RANKS, final=False)) is InstanceCode.NotAllocated
+    assert hello(one, [HelloResponse(1, R, R)]) == one  # and it forgets one that a hello says is all free
+    other = hello(Scheduler(has_off_node=BOTH), [HelloResponse(1, R, R)])
+    assert (other.allocated, other.off_node) == ({1: NO_RANKS}, ONE)
 
 
 def test_a_job_that_is_dropped_has_nothing() -> None:
