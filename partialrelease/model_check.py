@@ -94,7 +94,7 @@ class Outcome:
         head = f"{self.model.name} {self.finding}, in {len(trace)} states"
         constants = self.model.constants()
         if not is_of_one_job(trace):
-            yield f"{head} (no eventlog: it does not begin with the submission of one job):"
+            yield f"{head} (no eventlog: it is not the life of one job, from its submission):"
             yield from self._states()
             yield from self._ending()
             return

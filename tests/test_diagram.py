@@ -18,6 +18,12 @@ def test_the_diagram_is_not_stale() -> None:
     assert renewed(text) == text, "run: python -m partialrelease.diagram tla/README.md"
 
 
+def test_every_module_is_said_to_be_what_it_is() -> None:
+    modules = {path.stem for path in README.parent.glob("*.tla")}
+    said = re.findall(r"(?m)^\| (`.*?`) \|", README.read_text())
+    assert set(re.findall(r"`(\w+)`", " ".join(said))) == modules
+
+
 def test_another_rule_is_another_diagram(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(job._RULES, Free, (None, job._RULES[Free][1]))
     assert renewed(README.read_text()) != README.read_text()
