@@ -525,7 +525,7 @@ def test_one_element_longer_than_a_part_is_an_error() -> None:
 
 @pytest.mark.requirement("PR-50")
 def test_four_billion_ids_are_small_and_quick() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     ids = IdSet("0-4000000000")
     assert str(ids) == "0-4000000000"
     assert len(ids) == 4_000_000_001
@@ -536,7 +536,7 @@ def test_four_billion_ids_are_small_and_quick() -> None:
     assert hash(ids) == hash(IdSet("0-4000000000"))
     assert ids < ALL_RANKS
     assert not ids.isdisjoint(IdSet("4000000000"))
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
 
 
 def test_a_range_is_not_spelled_out() -> None:
@@ -553,6 +553,6 @@ def test_all_ranks_is_every_id() -> None:
 @pytest.mark.requirement("PR-50")
 def test_long_texts_take_time_in_proportion() -> None:
     text = ",".join(LONG["mixed"] + [f"{id_}" for id_ in range(1_000_000, 2_000_000, 2)])
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert str(IdSet(text)) == text
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
