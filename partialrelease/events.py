@@ -467,7 +467,7 @@ def to_context(event: Event) -> dict[str, Any] | None:
     for key in _KEYS.get(type(event), ()):
         value = getattr(event, key.name)
         if isinstance(value, IdSet):
-            value = "all" if value == ALL_RANKS else str(value)
+            value = "all" if value == ALL_RANKS and type(event) is not PartialFree else str(value)
         if value is not None:
             context[key.name] = value
     context.update(event.extra)

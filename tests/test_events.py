@@ -247,6 +247,11 @@ def test_ranks_are_idsets_and_all_is_all_ranks() -> None:
     assert ranks("partial-free", ranks="2") == IdSet("2")
 
 
+def test_a_partial_free_of_all_ids_is_not_written_as_all() -> None:
+    event = PartialFree(ALL_RANKS)
+    assert make_event(event.name, to_context(event)) == event
+
+
 def test_the_ranks_of_alloc_are_rs_and_not_of_the_context() -> None:
     assert make_event("alloc", {}, IdSet("0-3")) == Alloc(IdSet("0-3"))
     assert make_event("alloc", {"bypass": True}) == Alloc(ALL_RANKS, bypass=True)

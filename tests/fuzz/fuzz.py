@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import random
 import sys
 import zlib
@@ -20,7 +21,7 @@ NAMES = sorted(folder.name for folder in (HERE / "corpus").iterdir())
 
 # libFuzzer knows nothing of JSON, and what decodes it is not instrumented: so some changes are made by value.
 VALUES: tuple[object, ...] = (
-    None, True, False, 0, -1, 1, 0.0, 1e-9, 1e12, 1e300, 61, 1 << 31, 1 << 63, (1 << 64) + 1, "", "0", "0-3",
+    None, True, False, 0, -1, 1, 0.0, 1e-9, 1e12, 1e300, math.inf, 61, 1 << 31, 1 << 63, (1 << 64) + 1, "", "0", "0-3",
     "1-2", "all", "0-4294967294", "4294967295", "3-1", "01", "[0-3,7]", "n[0-3]", "n[08-11]x,m",
     "n[0-999999999]", "vm,vm", "a b", "a=b", "\n", "\x1b[1m", "\u2028", "rank[0-3]/core0", "submit", "alloc",
     "release", "epilog-start", "partial-free", "free", "ENODATA", ">", "<", "rx", "tx", "sched.free", [], {},
@@ -29,9 +30,11 @@ VALUES: tuple[object, ...] = (
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes | None:
-    """The data with one JSON value in one of its lines changed, if there is a line of JSON."""
+    """The data with one JSON value in one of its lines, or in a copy of one, changed, if it is a line of JSON."""
     lines = data.split(b"\n")
     number = rng.randrange(len(lines))
+    if rng.random() < 0.2:
+        lines.insert(number, lines[number])
     try:
         whole: Any = [json.loads(lines[number])]
     except (ValueError, RecursionError):
@@ -49,7 +52,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes | None:
         case _:
             place[key] = rng.choice(VALUES)
     lines[number] = b"".join(json.dumps(each, separators=(",", ":")).encode() for each in whole)
-    return b"\n".join(lines)
+    return b"\n".join(lines).replace(b"Infinity", b"1e999")  # which is no JSON, and a number out of range
 
 
 def main() -> None:

@@ -53,7 +53,8 @@ def eventlog_target(data: bytes) -> None:
     with mock.patch.object(eventlog._LogReader, "_at_once", _not_at_once):
         assert _read(io.BytesIO(data)) == read, "the quick way and the way line by line differ"
     entries, error, warnings = read
-    if data.startswith(b"{") and not error and not warnings:
+    # Where a line of text was cut, nobody can tell.
+    if all(line.startswith(b"{") for line in data.splitlines()) and not error and not warnings:
         left, error, _ = _read(io.BytesIO(data[: _number(data, len(data))]))
         assert not error or not left, f"a log cut short is refused: {error}"
         assert left == entries[: len(left)], "a log cut short has other entries"
@@ -151,7 +152,8 @@ def r_target(data: bytes) -> None:
     again = ResourceSet.parse(json.dumps(written).encode())
     assert again == r
     for ask in (ResourceSet.hosts, ResourceSet.cores, ResourceSet.properties, ResourceSet.starttime):
-        assert _answer(ask, again) == _answer(ask, r)
+        answer = _answer(ask, r)
+        assert isinstance(answer, str) or _answer(ask, again) == answer  # a key that is there twice is written once
     half = IdSet(range(r.ranks.min(), r.ranks.min() + len(r.ranks) // 2 + 1)) & r.ranks
     try:
         parts = [r.fragment(ranks) for ranks in (half, r.ranks - half)]
@@ -162,6 +164,9 @@ def r_target(data: bytes) -> None:
         assert part.text is not None
         assert ResourceSet.parse(part.text, may_be_empty=True) == part
         assert isinstance(_answer(ResourceSet.hosts, part), Hostlist | None)
+    properties = _answer(ResourceSet.properties, r)
+    for name, ranks in () if isinstance(properties, str) else properties.items():
+        assert sum(len(part.properties().get(name, ())) for part in parts) == len(ranks & r.ranks)
     cores = [_answer(ResourceSet.cores, each) for each in (*parts, r)]
     assert isinstance(cores[2], str) or cores[0] | cores[1] == cores[2], "a core was lost"
 
