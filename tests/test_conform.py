@@ -349,7 +349,7 @@ def test_without_hypothesis_it_says_what_is_missing(monkeypatch: pytest.MonkeyPa
     done = run("--", *PYTHON)
     assert done.return_value == 2
     assert "pip install 'partialrelease[hypothesis]', or ask only the vectors: --examples 0" in done.stderr
-    assert run("--examples", "0", "--no-vectors", "--", *PYTHON).return_value == 0
+    assert run("--examples", "0", "--", *PYTHON).return_value == 0
 
 
 def test_nothing_is_left_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
