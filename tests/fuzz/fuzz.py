@@ -46,7 +46,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes | None:
         case 0:
             del place[key]
         case 1 if isinstance(place, dict):
-            place[rng.choice(["ranks", "final", "description", "R", "id", "extra", ""])] = rng.choice(VALUES)
+            place[rng.choice(["ranks", "final", "description", "R", "id", "free", "extra", ""])] = rng.choice(VALUES)
         case 2 if isinstance(place, list):
             place.insert(key, place[key])
         case _:
