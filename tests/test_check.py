@@ -25,6 +25,7 @@ from partialrelease import (
     Report,
     ResourceSet,
     Submit,
+    Urgency,
     begin_report,
     check_entries,
     find_r,
@@ -372,7 +373,7 @@ def test_what_is_known_of_ranks_that_are_not_known() -> None:
 def test_lives_of_more_kinds_than_are_remembered_are_judged_all_the_same() -> None:
     log = list(read_log(str(DATA / "eventlogs" / "plain.eventlog")))
     entries = [
-        entry._replace(job=job, event=Memo(extra={"job": job}) if place == 5 else entry.event)
+        entry._replace(job=job, event=Urgency(extra={"job": job}) if place == 5 else entry.event)
         for job in range(2500)
         for place, entry in enumerate([*log[:5], log[5], *log[5:]])
     ]
