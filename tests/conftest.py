@@ -6,11 +6,17 @@ as the environment variable ``EXAMPLES`` says; what it found before, and what ca
 ``.hypothesis`` and goes on from.
 """
 
+import io
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import exercised
 import pytest
 from hypothesis import HealthCheck, settings
+
+from partialrelease.__main__ import main
 
 BUSY = (HealthCheck.too_slow,)  # a busy machine is no finding
 settings.register_profile("dev", deadline=None, derandomize=True, suppress_health_check=BUSY, max_examples=15)
@@ -39,3 +45,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if terminalreporter.verbosity > 0:
             terminalreporter.write_line(exercised.table())
         terminalreporter.write_line(exercised.summary())
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int | str, str, str]]:
+    """Runs the command in this process; returns its exit status, standard output and standard error."""
+
+    def runs(*args: str | Path, stdin: bytes = b"") -> tuple[int | str, str, str]:
+        monkeypatch.setattr(sys, "argv", ["partialrelease", *map(str, args)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return end.value.code or 0, out, err
+
+    return runs

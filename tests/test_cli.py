@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import io
 import json
 import os
 import pty
@@ -15,29 +14,11 @@ from typing import Any
 
 import pytest
 
-from partialrelease.__main__ import main
-
 DATA = Path(__file__).parent / "data"
 LOGS = DATA / "eventlogs"
 JOURNAL = DATA / "journal-1024-ranks.ndjson"
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process; returns its exit status, standard output and standard error."""
-
-    def runs(*args: str | Path, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["partialrelease", *map(str, args)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return end.value.code or 0, out, err  # type: ignore[return-value]
-
-    return runs
 
 
 def log(name: str) -> Path:

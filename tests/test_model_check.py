@@ -1,6 +1,5 @@
 """`partialrelease model-check`: TLC finds what it must in every model, and what it finds can be read."""
 
-import io
 import json
 import os
 import pty
@@ -18,7 +17,6 @@ from hatchling.build import build_wheel
 from test_tlc import processes_of, without
 
 from partialrelease import Code, Submit, tlc, to_context
-from partialrelease.__main__ import main
 from partialrelease.counterexample import first_departure, to_entries
 from partialrelease.model_check import find_models
 from partialrelease.tlc import TraceState
@@ -32,22 +30,6 @@ LOG = ROOT / "tests" / "data" / "eventlogs" / "plain.eventlog"
 COMMAND = [sys.executable, "-m", "partialrelease", "model-check"]
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process; returns its exit status, standard output and standard error."""
-
-    def runs(*args: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["partialrelease", *map(str, args)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return end.value.code or 0, out, err  # type: ignore[return-value]
-
-    return runs
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import gzip
 import io
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from trace_copy import DATA, HOUSEKEPT, LEAKED, TRACE, Block, blocks, findings, frees, grant, hellos, text
 
 from partialrelease import IdSet, LogError, ResourceSet, sched_trace
-from partialrelease.__main__ import main
 from partialrelease.cores import CoreSet
 from partialrelease.sched_check import (
     AllocEnd,
@@ -315,17 +314,9 @@ def test_memory_stays_bounded_whatever_comes(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def runs(*args: str | Path, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["partialrelease", "check", *map(str, args)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return end.value.code or 0, out, err  # type: ignore[return-value]
-
-    return runs
+def run(run: Run) -> Run:
+    """Runs ``check``."""
+    return partial(run, "check")
 
 
 def test_a_trace_alone_is_a_line_a_job_and_a_sum(run: Run) -> None:

@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import zip_longest
@@ -55,7 +54,6 @@ from partialrelease import (
     write_log,
 )
 from partialrelease import Phase as JobPhase
-from partialrelease.__main__ import main
 from partialrelease.resources import ResourceSet
 from partialrelease.trace_check import (
     Answer,
@@ -75,22 +73,6 @@ LOGS = DATA / "eventlogs"
 JOURNAL = DATA / "journal-1024-ranks.ndjson"
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process; returns its exit status, standard output and standard error."""
-
-    def runs(*args: str | Path, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["partialrelease", *map(str, args)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return end.value.code or 0, out, err  # type: ignore[return-value]
-
-    return runs
 
 
 @pytest.fixture
