@@ -21,8 +21,8 @@ from enum import StrEnum
 
 from attrs import evolve, frozen
 
-from .idset import NO_RANKS, IdSet
-from .instance_error import InstanceCode, InstanceError, say
+from .idset import NO_RANKS, IdSet, in_words
+from .instance_error import InstanceCode, InstanceError
 
 __all__ = [
     "Housekeeping",
@@ -76,9 +76,9 @@ def complete_guard(housekeeping: Housekeeping, ranks: IdSet, failed: IdSet = NO_
     if not ranks:
         return InstanceError(InstanceCode.NotRunning, "housekeeping completes on no rank")
     if missing := ranks - housekeeping.running:
-        return InstanceError(InstanceCode.NotRunning, f"housekeeping does not run on {say(missing)}", missing)
+        return InstanceError(InstanceCode.NotRunning, f"housekeeping does not run on {in_words(missing)}", missing)
     if missing := failed - ranks:
-        return InstanceError(InstanceCode.NotCompleted, f"{say(missing)} failed but did not complete", missing)
+        return InstanceError(InstanceCode.NotCompleted, f"{in_words(missing)} failed but did not complete", missing)
     return None
 
 

@@ -330,3 +330,13 @@ NO_RANKS: Final = IdSet()
 
 ALL_RANKS: Final = IdSet(f"0-{MAX_ID}")
 """Every rank there could be: what "all" means while an allocation is still to come, or not known."""
+
+
+def in_words(ranks: IdSet) -> str:
+    """``rank 3``, ``ranks 0-3,7``, ``all ranks``: for messages, where a long set is cut short."""
+    if ranks == ALL_RANKS:
+        return "all ranks"
+    text = str(ranks)
+    if len(text) > 64:
+        text = f"{text[:60].rpartition(',')[0]},... ({len(ranks)} in all)"
+    return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"

@@ -35,8 +35,8 @@ from . import housekeeping as hk
 from . import job as jobs
 from . import scheduler as sched
 from .housekeeping import Housekeeping, Timer
-from .idset import NO_RANKS, IdSet
-from .instance_error import InstanceCode, InstanceError, say
+from .idset import NO_RANKS, IdSet, in_words
+from .instance_error import InstanceCode, InstanceError
 from .job import Code, Job, LastRank, ProtocolViolation
 from .scheduler import HelloResponse, Scheduler
 
@@ -286,7 +286,7 @@ def _event_guard(instance: Instance, input_: JobEvent) -> _Refused:
     if isinstance(event, ev.PartialFree) and not early_release(instance.settings):
         return _cannot_be_told(id_, event.ranks)
     if (ranks := member.housekeeping.running) and _takes_away(member.job, event):
-        why = f"the scheduler restarted and took {say(ranks)} away, still in housekeeping"
+        why = f"the scheduler restarted and took {in_words(ranks)} away, still in housekeeping"
         return ProtocolViolation(Code.ResourcesLost, event, why, ranks=ranks)
     return None
 
@@ -313,7 +313,9 @@ def _takes_away(job: Job, event: ev.Event) -> bool:
 
 
 def _cannot_be_told(id_: int, ranks: IdSet) -> InstanceError:
-    why = f"job {id_} gives {say(ranks)} back early, but the scheduler's hello has no partial-ok: it cannot be told"
+    why = (
+        f"job {id_} gives {in_words(ranks)} back early, but the scheduler's hello has no partial-ok: it cannot be told"
+    )
     return InstanceError(InstanceCode.NoPartialOk, why, ranks)
 
 

@@ -6,9 +6,8 @@ from enum import StrEnum
 from typing import Final
 
 from .idset import NO_RANKS, IdSet
-from .job import _ranks as say
 
-__all__ = ["InstanceCode", "InstanceError", "say"]
+__all__ = ["InstanceCode", "InstanceError"]
 
 
 class InstanceCode(StrEnum):

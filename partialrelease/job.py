@@ -30,7 +30,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from . import events as ev
-from .idset import ALL_RANKS, NO_RANKS, IdSet
+from .idset import ALL_RANKS, NO_RANKS, IdSet, in_words
 
 __all__ = [
     "Code",
@@ -385,7 +385,7 @@ def _exception_guard(job: Job, event: ev.JobException) -> _Found:
         return Violation(
             Code.ResourcesLost,
             event,
-            f"the scheduler restarted and took {_ranks(ranks)} away, still in use by {_names(holders)}",
+            f"the scheduler restarted and took {in_words(ranks)} away, still in use by {_names(holders)}",
             ranks=ranks,
             holders=holders,
         )
@@ -513,7 +513,7 @@ def _partial_free_guard(job: Job, event: ev.PartialFree) -> _Found:
         return Violation(
             Code.LastRankFreed,
             event,
-            f"a partial-free of {_ranks(ranks)} leaves the job no rank while {_names(job.holders)} "
+            f"a partial-free of {in_words(ranks)} leaves the job no rank while {_names(job.holders)} "
             "is active; with last_rank=keep one stays until free",
             ranks=ranks,
             holders=job.holders,
@@ -554,7 +554,7 @@ def _clean_guard(job: Job, event: ev.Clean) -> _Found:
     if job.exec is REQUESTED:
         why.append("the exec system owes its final release")
     if job.held:
-        why.append(f"{_ranks(job.held)} {'is' if len(job.held) == 1 else 'are'} still held")
+        why.append(f"{in_words(job.held)} {'is' if len(job.held) == 1 else 'are'} still held")
     elif job.allocation and not job.closed:
         why.append("it was not freed")
     return Violation(
@@ -611,7 +611,7 @@ def _must_hold(event: ev.Event, ranks: IdSet, has: IdSet, who: Holder | str) -> 
 
 def _not_held(event: ev.Event, missing: IdSet, who: Holder | str) -> Violation:
     holders = (who,) if isinstance(who, Holder) else ()
-    return Violation(Code.NotHeld, event, f"{who} does not hold {_ranks(missing)}", ranks=missing, holders=holders)
+    return Violation(Code.NotHeld, event, f"{who} does not hold {in_words(missing)}", ranks=missing, holders=holders)
 
 
 def _must_be_releasable(job: Job, event: ev.Event, ranks: IdSet) -> _Found:
@@ -622,7 +622,7 @@ def _must_be_releasable(job: Job, event: ev.Event, ranks: IdSet) -> _Found:
             return Violation(
                 Code.ReleasedWhileReferenced,
                 event,
-                f"{_ranks(in_use)} handed over while still referenced by {_names(users)}",
+                f"{in_words(in_use)} handed over while still referenced by {_names(users)}",
                 ranks=in_use,
                 holders=users,
             )
@@ -636,7 +636,7 @@ def _must_be_releasable(job: Job, event: ev.Event, ranks: IdSet) -> _Found:
             )
     if not job.gate_open:
         why = f"in {job.phase}" if job.phase is not CLEANUP else "before the exec system is done"
-        message = f"{_ranks(ranks)} handed over {why}: the release gate is closed"
+        message = f"{in_words(ranks)} handed over {why}: the release gate is closed"
         return Violation(Code.GateClosed, event, message, ranks=ranks)
     return None
 
@@ -680,15 +680,6 @@ def _take(job: Job, ranks: IdSet, **changes: Any) -> Job:
     held = job.held - ranks
     actions = _within(job.actions, held)
     return evolved(job, held=held, exec_ranks=job.exec_ranks & held, actions=actions, **changes)
-
-
-def _ranks(ranks: IdSet) -> str:
-    if ranks == ALL_RANKS:
-        return "all ranks"
-    text = str(ranks)
-    if len(text) > 64:
-        text = f"{text[:60].rpartition(',')[0]},... ({len(ranks)} in all)"
-    return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"
 
 
 def _names(holders: tuple[Holder, ...]) -> str:

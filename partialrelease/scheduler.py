@@ -20,8 +20,8 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from .idset import NO_RANKS, IdSet
-from .instance_error import InstanceCode, InstanceError, say
+from .idset import NO_RANKS, IdSet, in_words
+from .instance_error import InstanceCode, InstanceError
 
 __all__ = ["HelloResponse", "Scheduler", "drop", "free", "free_guard", "grant", "grant_guard", "hello"]
 
@@ -76,7 +76,7 @@ def union(sets: Iterable[IdSet]) -> IdSet:
 
 def grant_guard(scheduler: Scheduler, job: int, ranks: IdSet) -> InstanceError | None:
     if taken := ranks & scheduler.all_allocated:
-        return InstanceError(InstanceCode.NotFree, f"job {job} is granted {say(taken)}, allocated already", taken)
+        return InstanceError(InstanceCode.NotFree, f"job {job} is granted {in_words(taken)}, allocated already", taken)
     return None
 
 
@@ -95,7 +95,7 @@ def free_guard(scheduler: Scheduler, job: int, ranks: IdSet, final: bool) -> Ins
     if missing := ranks - scheduler.allocated.get(job, NO_RANKS):
         return InstanceError(
             InstanceCode.NotAllocated,
-            f"job {job} gives back {say(missing)}, not allocated to it",
+            f"job {job} gives back {in_words(missing)}, not allocated to it",
             missing,
         )
     if job not in scheduler.allocated and not (scheduler.fluxion and final):
