@@ -123,6 +123,9 @@ def idsets(draw: st.DrawFn, *, min_size: int = 0, max_size: int = 4096) -> IdSet
     return IdSet(ids + [first + 8 * length + n for n in range(min_size - len(ids))])
 
 
+_MOST_APART: Final = 10_000  # ids that are taken one by one: a set of all ids there could be is fine too
+
+
 @st.composite
 def subsets(draw: st.DrawFn, of: IdSet, *, min_size: int = 0) -> IdSet:
     """Subsets of a set of ranks (``min_size`` 0 or 1): all, none, one, all but one, a run, each n-th, any few.
@@ -148,13 +151,17 @@ def _subset(draw: st.DrawFn, of: IdSet, min_size: int = 0) -> IdSet:
     if shape == "all but one":
         return of - IdSet([of.nth(position)])
     if shape == "run":
-        end = draw(st.integers(position, last))
-        return of & IdSet(range(of.nth(position), of.nth(end) + 1))
+        return _between(of, position, draw(st.integers(position, last)))
     if shape == "nth":
-        return IdSet(list(of)[position :: draw(st.integers(2, 9))])
+        return IdSet(list(_between(of, position, min(last, position + _MOST_APART)))[:: draw(st.integers(2, 9))])
     if shape == "few":
         return IdSet({of.nth(position), *(of.nth(draw(st.integers(0, last))) for _ in range(draw(st.integers(1, 5))))})
     return IdSet([of.nth(position)])
+
+
+def _between(of: IdSet, first: int, last: int) -> IdSet:
+    """From the one place to the other."""
+    return of & IdSet(range(of.nth(first), of.nth(last) + 1))
 
 
 @st.composite
@@ -412,9 +419,11 @@ class _Walk:
         """Holders that drop ranks, part by part."""
         job = self.job
         moves: list[_Move] = []
+        if not job.allocation:  # "all" are four billion then
+            return moves
         if job.exec is not Exec.IDLE and job.exec is not Exec.DONE:
             moves += [lambda draw: Release(_subset(draw, job.exec_ranks))] * 2
-        if self.extensions and job.allocation and any(h.kind is HolderKind.EPILOG and h.ranks for h in job.actions):
+        if self.extensions and any(h.kind is HolderKind.EPILOG and h.ranks for h in job.actions):
             moves += [self._epilog_release] * 4
         return moves
 

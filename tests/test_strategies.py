@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import Phase as Find
 from hypothesis import strategies as st
 
-from partialrelease import IdSet, Job, LastRank, PartialFree, Phase, apply, strategies
+from partialrelease import ALL_RANKS, IdSet, Job, LastRank, PartialFree, Phase, apply, strategies
 from partialrelease.strategies import Log, idsets, legal_logs, planted_logs, probes, subsets
 
 
@@ -111,3 +111,8 @@ def test_probes_are_the_same_for_the_same_state_and_name_every_event(log: Log) -
         job = apply(job, event)
     assert probes(job) == probes(job)
     assert len({event.name for event in probes(job)}) == 27
+
+
+@given(subsets(ALL_RANKS))
+def test_subsets_of_all_ranks_that_there_could_be_are_small(ranks: IdSet) -> None:
+    assert ranks <= ALL_RANKS
